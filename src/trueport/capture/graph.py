@@ -1,0 +1,169 @@
+"""The captured program: a graph of regions with lexical scope.
+
+A region is a straight list of nodes. A node may hold regions of its own (`If`: two arms; `Loop`: a body), and a node may
+read any value of an enclosing region, as ONNX subgraphs may. Sizes and Python numbers are sympy expressions over
+symbols; a symbol is bound by an axis of an input, by an axis of the node output where it first appears (a
+data-dependent size), or as a number that a node or an input yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import sympy
+import torch
+
+from trueport.diagnostics.base import Diagnostic
+from trueport.load.job import FreeSize, Leaf
+from trueport.load.structures import Structure
+from trueport.source import Place
+
+Size = int | sympy.Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """A tensor that flows through the graph. Identity is the object itself."""
+
+    dtype: torch.dtype
+    shape: tuple[Size, ...]
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return f"%{self.name or hex(id(self))[-4:]}:{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A Python number that is not the same in every run: an expression over sizes and items."""
+
+    expr: sympy.Basic
+    kind: type[int] | type[float] | type[bool]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return {int: torch.int64, float: torch.float64, bool: torch.bool}[self.kind]
+
+
+class Control(Enum):
+    """The two operators that hold regions.
+
+    IF: args = (predicate,), regions = (then, else), one output per region output.
+    LOOP: args = (trip count or None, first condition or None, *carried); regions = (body,). The body's params are
+    (iteration Number, *carried) and its outputs (condition, *carried next, *scanned); the node's outputs are the last
+    carried values, then the scanned ones stacked along a new first axis.
+    """
+
+    IF = "If"
+    LOOP = "Loop"
+
+
+class Returns(Enum):
+    """How the flat outputs of a node make up what the operator returns."""
+
+    NOTHING = "nothing"
+    ONE = "one"
+    TUPLE = "tuple"
+    LIST = "list"  # a Tensor[] result, e.g. of split
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One ATen call, or one control-flow operator. `args` and `kwargs` nest Values, Numbers and Python constants."""
+
+    op: torch._ops.OpOverload | Control
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: tuple[Value | Number | None, ...]
+    returns: Returns
+    place: Place
+    regions: tuple[Region, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A scope. Grows while it is being traced, and is left alone afterwards."""
+
+    params: list[Value | Number] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Node]:
+        """Every node of this region and of the regions inside it."""
+        for node in self.nodes:
+            yield node
+            for inner in node.regions:
+                yield from inner.walk()
+
+
+class WeightKind(Enum):
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    ATTRIBUTE = "attribute"  # a plain tensor attribute of a module
+    CONSTANT = "constant"  # a tensor from anywhere else: a closure, a global, torch.tensor(...)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Weight:
+    """A tensor that the model owns. `tensor` is the user's own storage, never a copy."""
+
+    name: str
+    kind: WeightKind
+    value: Value
+    tensor: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GraphInput:
+    """A leaf of the arguments (or a lifted state buffer, where `leaf` is None) and the value that it feeds."""
+
+    name: str
+    value: Value | Number
+    leaf: Leaf | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GraphOutput:
+    """A leaf of what forward returned: a Value, a Number, or a Python constant (None, a str, a fixed number)."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAssumption:
+    """Something that the trace had to assume about free sizes to go on.
+
+    `user_code` tells a decision of the user's (or a library's) Python from one inside torch's own kernels.
+    """
+
+    expr: sympy.Basic
+    place: Place
+    user_code: bool
+    symbols: tuple[str, ...]
+    """Names of the free sizes that it speaks of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The whole captured program."""
+
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[GraphOutput, ...]
+    root: Region
+    weights: tuple[Weight, ...]
+    returns: Structure
+    """Rebuilds what forward returned from one value per output."""
+    size_symbols: Mapping[sympy.Symbol, FreeSize]
+    """The symbol of each free size."""
+    number_symbols: Mapping[sympy.Symbol, str]
+    """Symbols that stand for Python-number inputs, with the input's name."""
+    examples: Mapping[sympy.Symbol, int | float]
+    """The value of each input symbol in the example."""
+    assumptions: tuple[SizeAssumption, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    state: Mapping[str, Value] = field(default_factory=dict)
+    """Last values of the buffers that forward wrote, by name."""

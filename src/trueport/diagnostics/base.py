@@ -1,0 +1,58 @@
+"""What every diagnostic is made of.
+
+A diagnostic is data that travels with the result of a stage; nobody prints one where it is found. Each kind is one
+class in one file of `rules/`, discovered and never listed: its code and title are class attributes, its docstring is
+the page that `trueport explain CODE` prints, and its instances carry the place, the cause and the way out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from trueport.source import Place, Where
+
+
+class Severity(Enum):
+    """How much a finding weighs: an error stops the export, the others travel with it in the report."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """One finding about the user's model.
+
+    `message` says what happened in this model (the `title` says it for all models), `label` is what stands under the
+    carets, `seen` lists the facts that were measured, `fix` is what to write or pass instead.
+    """
+
+    code: ClassVar[str] = "TP000"
+    title: ClassVar[str] = ""
+    default_severity: ClassVar[Severity] = Severity.ERROR
+
+    message: str
+    place: Place | None = None
+    label: str = ""
+    seen: tuple[str, ...] = ()
+    fix: str = ""
+    severity: Severity | None = field(default=None)
+
+    @property
+    def where(self) -> Where | None:
+        return self.place.where if self.place else None
+
+    @property
+    def weight(self) -> Severity:
+        return self.severity or self.default_severity
+
+    @property
+    def is_error(self) -> bool:
+        return self.weight is Severity.ERROR
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        return f"{self.weight.value}[{self.code}]{at}: {self.message}"

@@ -1,0 +1,38 @@
+"""Where something happened, in the user's own words: a file, a line, a function, a module path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One line of source. Columns are 1-based and None where only the line is known."""
+
+    file: str
+    line: int
+    function: str = ""
+    column: int | None = None
+    end_column: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a traced operation comes from.
+
+    `calls` runs from the model's `forward` to the innermost frame that is not torch's own; the last of them is what
+    a diagnostic points at. `module` is the path of the submodule that was running (`encoder.layers.3.attn`).
+    """
+
+    calls: tuple[Where, ...] = ()
+    module: str = ""
+
+    @property
+    def where(self) -> Where | None:
+        return self.calls[-1] if self.calls else None
+
+    def __str__(self) -> str:
+        return str(self.where) if self.where else "unknown place"
