@@ -1,0 +1,35 @@
+from trueport.diagnostics.base import Diagnostic
+
+
+class UnsupportedOperator(Diagnostic):
+    """The model calls a torch operator that neither trueport nor onnxscript can express in ONNX, and that torch cannot take
+    apart into operators that they can.
+
+    ## Why
+    The rest of the model was traced all the same, so that one run lists every such operator with its line.
+
+    ## Example
+    ```python
+    class Net(nn.Module):
+        def forward(self, x):
+            return torch.linalg.eigvals(x).abs()
+
+    trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
+    ```
+
+    ## Mended
+    ```python
+    class Net(nn.Module):
+        def forward(self, x):
+            return torch.linalg.det(x)
+
+    trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
+    ```
+
+    ## Fix
+    Write the line with operators that ONNX has, move it out of the model, or give your own translation:
+    `@trueport.op("mylib::op")` on a function that builds the ONNX nodes.
+    """
+
+    code = "TP401"
+    title = "no ONNX translation is known for this operator"

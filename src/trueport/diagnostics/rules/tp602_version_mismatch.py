@@ -1,0 +1,26 @@
+from trueport.diagnostics.base import Diagnostic
+
+
+class VersionMismatch(Diagnostic):
+    """The versions of torch, onnx, onnx-ir, onnxscript or onnxruntime on this machine are not ones with which this can work:
+    one is older than what the others write or call.
+
+    ## Why
+    Such a pair fails late and far from the cause: an unknown IR version at load time, an attribute missing in a library.
+
+    ## Example
+    ```sh
+    pip install trueport "onnxruntime==1.16"       # older than the models that are written
+    ```
+
+    ## Mended
+    ```sh
+    pip install trueport "onnxruntime>=1.20"
+    ```
+
+    ## Fix
+    Install the versions that the finding names. `requirements.lock` in the repository holds a set that was tested as a whole.
+    """
+
+    code = "TP602"
+    title = "the installed versions do not work together"

@@ -1,0 +1,27 @@
+from trueport.diagnostics.base import Diagnostic
+
+
+class OurFault(Diagnostic):
+    """Something went wrong inside trueport that should not. It is not a fault of your model.
+
+    ## Why
+    Every other failure has a code of its own. This one is a bug, and nobody knows of it until it is reported.
+
+    ## Example
+    ```text
+    error[TP901]: trueport failed while lowering: KeyError: 's0'
+       = fix:   please report it, with the model or the smallest part of it that shows this
+    ```
+
+    ## Mended
+    ```text
+    the same model, exported with the next version
+    ```
+
+    ## Fix
+    Please report it with the text of this message and, if you can, the model. `--debug` on the command line prints the full
+    traceback.
+    """
+
+    code = "TP901"
+    title = "trueport itself failed"
