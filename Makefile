@@ -1,0 +1,49 @@
+# `make demo` and `make test` do all of their own set-up: a .venv, made once, remade when requirements.lock changes.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+# One thread per process: the tests run two processes, and small models do not gain from more.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test lint format bench cases clean
+
+demo: $(READY)
+	$(BIN)/python -m examples.demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.bench
+
+cases: $(READY)
+	$(BIN)/python -m benchmarks.cases
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The lock is compared by content, so that a checkout which only touches its date does not cost a new .venv. It is copied
+# into the .venv last: a set-up that was interrupted is begun again.
+# torch goes first and alone, and the package is installed without dependencies and without build isolation, so that
+# nothing fetches torch a second time.
+$(READY): requirements.lock pyproject.toml
+	@if ! cmp -s requirements.lock .venv/requirements.lock; then \
+		set -e; echo "making .venv (once; a few minutes)"; \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trueport needs Python 3.11 or newer")'; \
+		rm -rf .venv; $(PYTHON) -m venv .venv; \
+		$(BIN)/python -m pip install -q -c requirements.lock "$$(grep '^torch==' requirements.lock)"; \
+		$(BIN)/python -m pip install -q -r requirements.lock; \
+		cp requirements.lock .venv/requirements.lock; \
+	fi
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
+	@touch $(READY)
