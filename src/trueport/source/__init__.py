@@ -1,5 +1,6 @@
 """Places in the user's source, and reading them. Standard library only."""
 
 from trueport.source.place import Place, Where
+from trueport.source.reading import columns_of, line_of
 
-__all__ = ["Place", "Where"]
+__all__ = ["Place", "Where", "columns_of", "line_of"]

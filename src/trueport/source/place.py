@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One line of source. Columns are 1-based and None where only the line is known."""
+    """One line of source. Columns are 1-based, `end_column` is one past the last, None where only the line is known."""
 
     file: str
     line: int

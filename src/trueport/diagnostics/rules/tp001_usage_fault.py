@@ -2,12 +2,13 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class UsageFault(Diagnostic):
-    """The call or the command line asks for something that is not there or cannot be read: a target that does not exist, an
-    input spec that does not parse, a name that `forward` does not have, an output file that already exists, a folder that
-    cannot be written.
+    """The call or the command line asks for something that is not there or cannot be read: a target that
+    does not exist, an input spec that does not parse, a name that `forward` does not have, an output
+    file that already exists, a folder that cannot be written.
 
     ## Why
-    The model was not judged. Guessing what was meant would export a different model than the one asked for.
+    The model was not judged. Guessing what was meant would export a different model than the one asked
+    for.
 
     ## Example
     ```sh
@@ -22,8 +23,8 @@ class UsageFault(Diagnostic):
     ```
 
     ## Fix
-    The message names the word that was not understood and, where one is close, what was probably meant. To replace an
-    existing file pass `overwrite=True` (`--overwrite`).
+    The message names the word that was not understood and, where one is close, what was probably meant.
+    To replace an existing file pass `overwrite=True` (`--overwrite`).
     """
 
     code = "TP001"

@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class TrainingMode(Diagnostic):
-    """The model, or a part of it, is in training mode and holds a layer that behaves differently there: dropout, or batch
-    norm, which then uses the statistics of the batch and writes its running averages.
+    """The model, or a part of it, is in training mode and holds a layer that behaves differently there:
+    dropout, or batch norm, which then uses the statistics of the batch and writes its running averages.
 
     ## Why
-    An exported model is used for inference. Exported in training mode it would drop activations at random or normalise
-    each batch by itself, and nobody would see it before production.
+    An exported model is used for inference. Exported in training mode it would drop activations at
+    random or normalise each batch by itself, and nobody would see it before production.
 
     ## Example
     ```python
@@ -22,8 +22,8 @@ class TrainingMode(Diagnostic):
     ```
 
     ## Fix
-    Call `model.eval()` before the export. A layer that was put in training mode on purpose (Monte Carlo dropout) is
-    random, and cannot be compared with anything.
+    Call `model.eval()` before the export. A layer that was put in training mode on purpose (Monte Carlo
+    dropout) is random, and cannot be compared with anything.
     """
 
     code = "TP003"

@@ -5,9 +5,9 @@ class NotDeterministic(Diagnostic):
     """The model was run twice in eager PyTorch on the same input and gave two different answers.
 
     ## Why
-    There is no single answer that the exported model could be held against. The usual cause is randomness in `forward`
-    (`torch.rand`, `torch.randn_like`, `F.dropout` without `training=self.training`, `torch.bernoulli`), or state that one
-    call leaves behind for the next.
+    There is no single answer that the exported model could be held against. The usual cause is
+    randomness in `forward` (`torch.rand`, `torch.randn_like`, `F.dropout` without
+    `training=self.training`, `torch.bernoulli`), or state that one call leaves behind for the next.
 
     ## Example
     ```python
@@ -29,7 +29,8 @@ class NotDeterministic(Diagnostic):
     ```
 
     ## Fix
-    Make the noise an input, as above; or switch it off in `eval()` (`F.dropout(x, p, training=self.training)`).
+    Make the noise an input, as above; or switch it off in `eval()` (`F.dropout(x, p,
+    training=self.training)`).
     """
 
     code = "TP004"

@@ -2,7 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class WrongDevice(Diagnostic):
-    """Parameters, buffers or inputs live on different devices, or on the `meta` device, which holds shapes but no numbers.
+    """Parameters, buffers or inputs live on different devices, or on the `meta` device, which holds shapes
+    but no numbers.
 
     ## Why
     Eager cannot run such a model, and weights on `meta` have no values that could be written to a file.
@@ -24,9 +25,9 @@ class WrongDevice(Diagnostic):
     ```
 
     ## Fix
-    Bring everything to one place: `model.cpu()` and `x.cpu()`. A model built on `meta` needs its weights loaded first
-    (`to_empty(device="cpu")`, then `load_state_dict`). A tensor kept as a plain attribute does not move with
-    `model.to(...)`: register it with `register_buffer`.
+    Bring everything to one place: `model.cpu()` and `x.cpu()`. A model built on `meta` needs its
+    weights loaded first (`to_empty(device="cpu")`, then `load_state_dict`). A tensor kept as a plain
+    attribute does not move with `model.to(...)`: register it with `register_buffer`.
     """
 
     code = "TP005"

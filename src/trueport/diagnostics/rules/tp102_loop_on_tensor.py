@@ -5,8 +5,8 @@ class LoopOnTensor(Diagnostic):
     """A `for` or `while` runs as often as a tensor, an integer argument or a free size says.
 
     ## Why
-    A trace unrolls the loop as often as it ran for the example. The exported model would then do that many rounds for
-    every input.
+    A trace unrolls the loop as often as it ran for the example. The exported model would then do that
+    many rounds for every input.
 
     ## Example
     ```python
@@ -36,8 +36,8 @@ class LoopOnTensor(Diagnostic):
 
     ## Fix
     If the count is one and the same in production, make it a constant: an attribute of the model, or
-    `constants=["rounds"]` for an integer argument. If the loop walks along an axis, the whole is often one tensor operation
-    (`cumsum`, `einsum`, `unfold`, a masked sum).
+    `constants=["rounds"]` for an integer argument. If the loop walks along an axis, the whole is often
+    one tensor operation (`cumsum`, `einsum`, `unfold`, a masked sum).
     """
 
     code = "TP102"

@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class InputType(Diagnostic):
-    """One of the arguments is, or holds, an object that is neither a tensor, a number, `None`, a string, nor a container of
-    these that can be taken apart.
+    """One of the arguments is, or holds, an object that is neither a tensor, a number, `None`, a string,
+    nor a container of these that can be taken apart.
 
     ## Why
-    The inputs of an ONNX model are tensors. Anything else has to be turned into tensors before the call, or fixed in the
-    model; trueport does not guess which.
+    The inputs of an ONNX model are tensors. Anything else has to be turned into tensors before the
+    call, or fixed in the model; trueport does not guess which.
 
     ## Example
     ```python
@@ -38,8 +38,8 @@ class InputType(Diagnostic):
     ```
 
     ## Fix
-    Dicts, lists, tuples, named tuples, dataclasses and types registered with torch's pytree are taken apart leaf by leaf.
-    Make yours one of these, or pass its tensors one by one.
+    Dicts, lists, tuples, named tuples, dataclasses and types registered with torch's pytree are taken
+    apart leaf by leaf. Make yours one of these, or pass its tensors one by one.
     """
 
     code = "TP201"

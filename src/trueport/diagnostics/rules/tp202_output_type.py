@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class OutputType(Diagnostic):
-    """`forward` returned, somewhere in its result, an object that is neither a tensor, a number, `None`, a string, nor a
-    container of these that can be taken apart.
+    """`forward` returned, somewhere in its result, an object that is neither a tensor, a number, `None`, a
+    string, nor a container of these that can be taken apart.
 
     ## Why
-    The outputs of an ONNX model are tensors. An object that only Python knows would be lost without a word.
+    The outputs of an ONNX model are tensors. An object that only Python knows would be lost without a
+    word.
 
     ## Example
     ```python
@@ -31,7 +32,8 @@ class OutputType(Diagnostic):
     ```
 
     ## Fix
-    Return tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of the outputs.
+    Return tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of the
+    outputs.
     """
 
     code = "TP202"

@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class StateWritten(Diagnostic):
-    """`forward` changes a buffer, a parameter or a tensor attribute of the model: a counter, a cache, running statistics.
+    """`forward` changes a buffer, a parameter or a tensor attribute of the model: a counter, a cache,
+    running statistics.
 
     ## Why
-    An ONNX model has no memory between calls. Exported as it stands, the state would stay for ever what it was on the day
-    of the export, and from the second call on the answers would differ from eager.
+    An ONNX model has no memory between calls. Exported as it stands, the state would stay for ever what
+    it was on the day of the export, and from the second call on the answers would differ from eager.
 
     ## Example
     ```python
@@ -37,8 +38,9 @@ class StateWritten(Diagnostic):
     ```
 
     ## Fix
-    Say which one is meant. `state="inputs-outputs"` makes each written buffer an input and an output of the ONNX model: feed
-    the output of one call into the next. `state="frozen"` starts every call from the state at the time of the export.
+    Say which one is meant. `state="inputs-outputs"` makes each written buffer an input and an output of
+    the ONNX model: feed the output of one call into the next. `state="frozen"` starts every call from
+    the state at the time of the export.
     """
 
     code = "TP203"

@@ -2,7 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class LeftTheGraph(Diagnostic):
-    """A tensor was handed to something outside torch: `.numpy()`, `np.asarray`, `.data_ptr()`, a C extension, PIL, scipy.
+    """A tensor was handed to something outside torch: `.numpy()`, `np.asarray`, `.data_ptr()`, a C
+    extension, PIL, scipy.
 
     ## Why
     What happens there is not seen by the trace. Its result would be a constant of the example input.

@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class SizeFrozen(Diagnostic):
-    """A line of the model works for one value of a size that was declared free; with any other value the exported model would
-    be wrong or refuse to run.
+    """A line of the model works for one value of a size that was declared free; with any other value the
+    exported model would be wrong or refuse to run.
 
     ## Why
-    The caller asked for a free size and would get a fixed one. Other exporters drop the request without a word, or print a
-    list of constraint violations.
+    The caller asked for a free size and would get a fixed one. Other exporters drop the request without
+    a word, or print a list of constraint violations.
 
     ## Example
     ```python
@@ -28,8 +28,8 @@ class SizeFrozen(Diagnostic):
     ```
 
     ## Fix
-    Replace the number by the size it stands for (`x.shape[0]`), or `-1` where a reshape allows it. If the size is fixed in
-    truth, do not declare it free.
+    Replace the number by the size it stands for (`x.shape[0]`), or `-1` where a reshape allows it. If
+    the size is fixed in truth, do not declare it free.
     """
 
     code = "TP301"

@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class SizeNarrowed(Diagnostic):
-    """Python took a decision on a free size (`if x.shape[0] > 6:`), or an operation holds only for some of its values. The
-    graph that was traced is right on one side of that decision.
+    """Python took a decision on a free size (`if x.shape[0] > 6:`), or an operation holds only for some of
+    its values. The graph that was traced is right on one side of that decision.
 
     ## Why
-    On the other side the exported model would give wrong values, with no error: the most common silent failure of
-    exporters.
+    On the other side the exported model would give wrong values, with no error: the most common silent
+    failure of exporters.
 
     ## Example
     ```python
@@ -33,8 +33,8 @@ class SizeNarrowed(Diagnostic):
     ```
 
     ## Fix
-    Either say that only these sizes come (`Dim("batch", min=7)`, `--dim batch=7..`), or take the decision out of the Python
-    code, as with `torch.where` or `torch.clamp`.
+    Either say that only these sizes come (`Dim("batch", min=7)`, `--dim batch=7..`), or take the
+    decision out of the Python code, as with `torch.where` or `torch.clamp`.
     """
 
     code = "TP302"

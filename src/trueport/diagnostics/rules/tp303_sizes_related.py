@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class SizesRelated(Diagnostic):
-    """Two sizes that were declared free can only be right together: they must be equal, or one follows from the other. They
-    now share a name in the exported model.
+    """Two sizes that were declared free can only be right together: they must be equal, or one follows
+    from the other. They now share a name in the exported model.
 
     ## Why
-    Nothing is lost, eager makes the same demand. But a caller who reads two names would expect two independent sizes.
+    Nothing is lost, eager makes the same demand. But a caller who reads two names would expect two
+    independent sizes.
 
     ## Example
     ```python

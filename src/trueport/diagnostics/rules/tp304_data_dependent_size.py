@@ -2,8 +2,9 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class DataDependentSize(Diagnostic):
-    """A size that depends on the values of a tensor (from `nonzero`, `x[mask]`, `.item()`, `unique`) was used where torch has
-    to know the number to go on: in a Python decision, or in an operation whose result depends on it.
+    """A size that depends on the values of a tensor (from `nonzero`, `x[mask]`, `.item()`, `unique`) was
+    used where torch has to know the number to go on: in a Python decision, or in an operation whose
+    result depends on it.
 
     ## Why
     The size is different for each input. Any number put in its place would be the example's.
@@ -30,8 +31,8 @@ class DataDependentSize(Diagnostic):
     ```
 
     ## Fix
-    Keep the full shape and mask the values (`torch.where`), so that no decision about the count is needed. If the size is
-    known to lie in a range, say so in the model: `torch._check(n > 0)`.
+    Keep the full shape and mask the values (`torch.where`), so that no decision about the count is
+    needed. If the size is known to lie in a range, say so in the model: `torch._check(n > 0)`.
     """
 
     code = "TP304"

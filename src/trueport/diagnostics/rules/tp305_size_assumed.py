@@ -2,12 +2,13 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class SizeAssumed(Diagnostic):
-    """To go on, the trace assumed something about free or data-dependent sizes that the eager model also needs (the two sides
-    of an addition match, a slice lies inside its tensor), or that was confirmed by running other sizes.
+    """To go on, the trace assumed something about free or data-dependent sizes that the eager model also
+    needs (the two sides of an addition match, a slice lies inside its tensor), or that was confirmed by
+    running other sizes.
 
     ## Why
-    It is told because it limits the inputs for which the exported model was made. Eager refuses, or treats the same way, an
-    input that breaks it.
+    It is told because it limits the inputs for which the exported model was made. Eager refuses, or
+    treats the same way, an input that breaks it.
 
     ## Example
     ```python
@@ -29,8 +30,8 @@ class SizeAssumed(Diagnostic):
     ```
 
     ## Fix
-    None is needed. Declaring the size as it is (`2 * Dim("pairs")`, a minimum, a maximum) turns the assumption into part of
-    the request.
+    None is needed. Declaring the size as it is (`2 * Dim("pairs")`, a minimum, a maximum) turns the
+    assumption into part of the request.
     """
 
     code = "TP305"

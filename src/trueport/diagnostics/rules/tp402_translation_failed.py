@@ -5,8 +5,8 @@ class TranslationFailed(Diagnostic):
     """A translation to ONNX exists for this operator, and it raised an error for these arguments.
 
     ## Why
-    The operator is known, this way of calling it is not: an option or a dtype that the translation does not handle. No
-    part of the model was written.
+    The operator is known, this way of calling it is not: an option or a dtype that the translation does
+    not handle. No part of the model was written.
 
     ## Example
     ```python
@@ -39,8 +39,9 @@ class TranslationFailed(Diagnostic):
     ```
 
     ## Fix
-    The finding shows the error and the arguments. Try the operator without its rarer options, or override the translation
-    with `@trueport.op(...)`. If the translation is trueport's own, it is a bug: please report it.
+    The finding shows the error and the arguments. Try the operator without its rarer options, or
+    override the translation with `@trueport.op(...)`. If the translation is trueport's own, it is a
+    bug: please report it.
     """
 
     code = "TP402"

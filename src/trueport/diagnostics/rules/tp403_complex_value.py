@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class ComplexValue(Diagnostic):
-    """A complex tensor is an input, an output, a weight or an operand of an operator that has no translation for complex
-    numbers.
+    """A complex tensor is an input, an output, a weight or an operand of an operator that has no
+    translation for complex numbers.
 
     ## Why
     ONNX names complex types, but no runtime computes with them. The exported model could not run.
@@ -27,8 +27,9 @@ class ComplexValue(Diagnostic):
     ```
 
     ## Fix
-    Hand complex values in and out as pairs of real numbers (`torch.view_as_real`, `torch.view_as_complex`). Rotary
-    embeddings written with complex numbers are the same sum written with `cos` and `sin`.
+    Hand complex values in and out as pairs of real numbers (`torch.view_as_real`,
+    `torch.view_as_complex`). Rotary embeddings written with complex numbers are the same sum written
+    with `cos` and `sin`.
     """
 
     code = "TP403"

@@ -2,7 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class DtypeUnsupported(Diagnostic):
-    """A tensor has a dtype that ONNX does not have, or for which ONNX Runtime has no kernel of the operator that needs it.
+    """A tensor has a dtype that ONNX does not have, or for which ONNX Runtime has no kernel of the
+    operator that needs it.
 
     ## Why
     The model could be written but not run. Changing the dtype silently would change the numbers.
@@ -26,7 +27,8 @@ class DtypeUnsupported(Diagnostic):
     ```
 
     ## Fix
-    Cast before the operation and back after it (`x.float()`, then `.to(x.dtype)`), or export the model in `float32`.
+    Cast before the operation and back after it (`x.float()`, then `.to(x.dtype)`), or export the model
+    in `float32`.
     """
 
     code = "TP501"

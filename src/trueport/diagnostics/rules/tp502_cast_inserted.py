@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class CastInserted(Diagnostic):
-    """The runtime has no kernel of this operator for this dtype, so the exported model computes it in a wider one and casts
-    back.
+    """The runtime has no kernel of this operator for this dtype, so the exported model computes it in a
+    wider one and casts back.
 
     ## Why
-    The result is the same within the precision of the narrow dtype, and was compared with eager. It is told because it
-    costs time and memory.
+    The result is the same within the precision of the narrow dtype, and was compared with eager. It is
+    told because it costs time and memory.
 
     ## Example
     ```python

@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class OpsetUnsupported(Diagnostic):
-    """The ONNX opset that was asked for is not one that trueport writes, or the model needs an operator that came later.
+    """The ONNX opset that was asked for is not one that trueport writes, or the model needs an operator
+    that came later.
 
     ## Why
-    Raising the number silently, as other exporters do, gives a model that the target cannot load, and nobody knows before
-    deployment.
+    Raising the number silently, as other exporters do, gives a model that the target cannot load, and
+    nobody knows before deployment.
 
     ## Example
     ```python
@@ -21,7 +22,8 @@ class OpsetUnsupported(Diagnostic):
     ```
 
     ## Fix
-    Ask for one of the opsets that the finding lists, the lowest that your runtime's documentation names as supported.
+    Ask for one of the opsets that the finding lists, the lowest that your runtime's documentation names
+    as supported.
     """
 
     code = "TP601"

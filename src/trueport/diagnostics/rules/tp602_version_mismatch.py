@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class VersionMismatch(Diagnostic):
-    """The versions of torch, onnx, onnx-ir, onnxscript or onnxruntime on this machine are not ones with which this can work:
-    one is older than what the others write or call.
+    """The versions of torch, onnx, onnx-ir, onnxscript or onnxruntime on this machine are not ones with
+    which this can work: one is older than what the others write or call.
 
     ## Why
-    Such a pair fails late and far from the cause: an unknown IR version at load time, an attribute missing in a library.
+    Such a pair fails late and far from the cause: an unknown IR version at load time, an attribute
+    missing in a library.
 
     ## Example
     ```sh
@@ -19,7 +20,8 @@ class VersionMismatch(Diagnostic):
     ```
 
     ## Fix
-    Install the versions that the finding names. `requirements.lock` in the repository holds a set that was tested as a whole.
+    Install the versions that the finding names. `requirements.lock` in the repository holds a set that
+    was tested as a whole.
     """
 
     code = "TP602"

@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class FoldingDropped(Diagnostic):
-    """A pass that simplifies the exported model would have produced an invalid or a different model, took too long, or would
-    have made the file much larger. The model before that pass was kept.
+    """A pass that simplifies the exported model would have produced an invalid or a different model, took
+    too long, or would have made the file much larger. The model before that pass was kept.
 
     ## Why
-    Folding is a convenience and never worth a wrong model. It is told because the model is larger or slower than it could
-    be, and because such a case is worth a report.
+    Folding is a convenience and never worth a wrong model. It is told because the model is larger or
+    slower than it could be, and because such a case is worth a report.
 
     ## Example
     ```python

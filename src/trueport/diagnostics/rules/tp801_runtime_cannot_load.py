@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class RuntimeCannotLoad(Diagnostic):
-    """The model was made, and ONNX Runtime refused to load it: an operator without a kernel for this dtype, a type that does
-    not fit, a custom domain that was not registered.
+    """The model was made, and ONNX Runtime refused to load it: an operator without a kernel for this
+    dtype, a type that does not fit, a custom domain that was not registered.
 
     ## Why
-    A model that does not load is of no use, so it counts as a failed export. It is found here, in a process of its own, and
-    not on the device.
+    A model that does not load is of no use, so it counts as a failed export. It is found here, in a
+    process of its own, and not on the device.
 
     ## Example
     ```python
@@ -28,8 +28,8 @@ class RuntimeCannotLoad(Diagnostic):
     ```
 
     ## Fix
-    The finding shows the runtime's message and the line of the operator. Compute that line in `float32`; if your runtime
-    brings its own operators, export with `verify=False`.
+    The finding shows the runtime's message and the line of the operator. Compute that line in
+    `float32`; if your runtime brings its own operators, export with `verify=False`.
     """
 
     code = "TP801"

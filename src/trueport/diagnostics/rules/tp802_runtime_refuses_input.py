@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class RuntimeRefusesInput(Diagnostic):
-    """The exported model loads, but the runtime raised an error on an input on which eager gives an answer.
+    """The exported model loads, but the runtime raised an error on an input on which eager gives an
+    answer.
 
     ## Why
-    Often a size was baked into the graph (a `Reshape` to a fixed shape): the example runs, and another size does not. Or
-    the runtime itself does not handle the case, such as an empty tensor.
+    Often a size was baked into the graph (a `Reshape` to a fixed shape): the example runs, and another
+    size does not. Or the runtime itself does not handle the case, such as an empty tensor.
 
     ## Example
     ```python
@@ -28,8 +29,8 @@ class RuntimeRefusesInput(Diagnostic):
     ```
 
     ## Fix
-    The finding gives the smallest input that fails and the line of the node. If such inputs never come, declare a minimum or
-    a maximum; otherwise please report it with the model.
+    The finding gives the smallest input that fails and the line of the node. If such inputs never come,
+    declare a minimum or a maximum; otherwise please report it with the model.
     """
 
     code = "TP802"

@@ -5,7 +5,8 @@ class WrongShape(Diagnostic):
     """On a checked input, an output of the ONNX model has another shape, or another rank, than eager's.
 
     ## Why
-    A size was frozen or computed wrongly on the way. Whoever uses the model would read the wrong elements.
+    A size was frozen or computed wrongly on the way. Whoever uses the model would read the wrong
+    elements.
 
     ## Example
     ```text
@@ -19,8 +20,9 @@ class WrongShape(Diagnostic):
     ```
 
     ## Fix
-    The model did nothing wrong that eager would not also do: this is a bug of trueport, of a translation, or of the
-    runtime. The finding says on which input. Nothing was written; please report it with the model.
+    The model did nothing wrong that eager would not also do: this is a bug of trueport, of a
+    translation, or of the runtime. The finding says on which input. Nothing was written; please report
+    it with the model.
     """
 
     code = "TP803"

@@ -5,8 +5,8 @@ class WrongDtype(Diagnostic):
     """An output of the ONNX model has another dtype than eager's.
 
     ## Why
-    torch and ONNX promote mixed operands by different rules; a cast was missed on the way. Values may look right and
-    overflow later.
+    torch and ONNX promote mixed operands by different rules; a cast was missed on the way. Values may
+    look right and overflow later.
 
     ## Example
     ```text
@@ -19,8 +19,8 @@ class WrongDtype(Diagnostic):
     ```
 
     ## Fix
-    This is a bug of trueport or of a translation. An explicit cast at the line that the finding names (`.to(x.dtype)`) gets
-    round it; please report it with the model.
+    This is a bug of trueport or of a translation. An explicit cast at the line that the finding names
+    (`.to(x.dtype)`) gets round it; please report it with the model.
     """
 
     code = "TP804"

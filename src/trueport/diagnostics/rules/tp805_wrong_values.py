@@ -5,8 +5,8 @@ class WrongValues(Diagnostic):
     """On a checked input, the ONNX model and eager differ by more than their dtype can explain.
 
     ## Why
-    This is what the check is for. It was tried with other sizes and other values than the example's, and one of them told
-    the two apart. Nothing was written.
+    This is what the check is for. It was tried with other sizes and other values than the example's,
+    and one of them told the two apart. Nothing was written.
 
     ## Example
     ```text
@@ -20,9 +20,10 @@ class WrongValues(Diagnostic):
     ```
 
     ## Fix
-    If the model is unstable by nature (a sort of nearly equal values, `argmax` of ties, a division by almost zero), the
-    difference is in the model, and a wider range of inputs shows it: declare the values with `@low..high`. Otherwise it is a
-    bug of trueport, of a translation or of the runtime; please report it with the finding.
+    If the model is unstable by nature (a sort of nearly equal values, `argmax` of ties, a division by
+    almost zero), the difference is in the model, and a wider range of inputs shows it: declare the
+    values with `@low..high`. Otherwise it is a bug of trueport, of a translation or of the runtime;
+    please report it with the finding.
     """
 
     code = "TP805"

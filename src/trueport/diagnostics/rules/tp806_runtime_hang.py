@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class RuntimeHang(Diagnostic):
-    """The runtime did not load the model, or did not answer, within the time limit. Its process was ended; yours was not
-    touched.
+    """The runtime did not load the model, or did not answer, within the time limit. Its process was ended;
+    yours was not touched.
 
     ## Why
-    A loop without an end, or an optimiser of the runtime that is caught in one. In production the service would hang.
+    A loop without an end, or an optimiser of the runtime that is caught in one. In production the
+    service would hang.
 
     ## Example
     ```text
@@ -19,8 +20,8 @@ class RuntimeHang(Diagnostic):
     ```
 
     ## Fix
-    If the model simply is that large, give it more time. Otherwise the runtime is at fault: try its graph optimisations
-    switched off, and another version.
+    If the model simply is that large, give it more time. Otherwise the runtime is at fault: try its
+    graph optimisations switched off, and another version.
     """
 
     code = "TP806"

@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class RuntimeCrash(Diagnostic):
-    """The process that ran the model ended by a signal (a segmentation fault, an arithmetic exception). It was a process of its
-    own; yours goes on.
+    """The process that ran the model ended by a signal (a segmentation fault, an arithmetic exception). It
+    was a process of its own; yours goes on.
 
     ## Why
     A bug in a kernel of the runtime, met by this model. In production it would take the service down.
@@ -19,8 +19,9 @@ class RuntimeCrash(Diagnostic):
     ```
 
     ## Fix
-    Try another version of onnxruntime. Writing the line that the finding names in another way often avoids the kernel. Please
-    report it to onnxruntime with the written model (`verify=False` writes it).
+    Try another version of onnxruntime. Writing the line that the finding names in another way often
+    avoids the kernel. Please report it to onnxruntime with the written model (`verify=False` writes
+    it).
     """
 
     code = "TP807"

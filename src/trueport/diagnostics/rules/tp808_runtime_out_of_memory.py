@@ -5,8 +5,8 @@ class RuntimeOutOfMemory(Diagnostic):
     """The runtime asked for more memory than the limit of the check.
 
     ## Why
-    Either the model needs that much, or something in the graph grew: a tensor that eager never makes whole, an `Expand`
-    that is not a view any more.
+    Either the model needs that much, or something in the graph grew: a tensor that eager never makes
+    whole, an `Expand` that is not a view any more.
 
     ## Example
     ```text
@@ -19,8 +19,9 @@ class RuntimeOutOfMemory(Diagnostic):
     ```
 
     ## Fix
-    Declare a maximum for the free size (`--dim batch=1..64`), so that larger ones are not tried. If the size is a common one,
-    the line that the finding names makes a much larger tensor than in eager: please report it.
+    Declare a maximum for the free size (`--dim batch=1..64`), so that larger ones are not tried. If the
+    size is a common one, the line that the finding names makes a much larger tensor than in eager:
+    please report it.
     """
 
     code = "TP808"

@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class NotVerified(Diagnostic):
-    """The model was written without comparing it with eager, because `verify=False` was given, or no input other than the
-    example could be found that eager accepts.
+    """The model was written without comparing it with eager, because `verify=False` was given, or no input
+    other than the example could be found that eager accepts.
 
     ## Why
     An unchecked model is a hope. It is said so that nobody takes it for a checked one.
@@ -21,7 +21,8 @@ class NotVerified(Diagnostic):
     ```
 
     ## Fix
-    Leave `verify` on. Where no other input is accepted by eager, declare the values that it takes (`ids:BxS:i64@0..999`).
+    Leave `verify` on. Where no other input is accepted by eager, declare the values that it takes
+    (`ids:BxS:i64@0..999`).
     """
 
     code = "TP809"

@@ -5,7 +5,8 @@ class OurFault(Diagnostic):
     """Something went wrong inside trueport that should not. It is not a fault of your model.
 
     ## Why
-    Every other failure has a code of its own. This one is a bug, and nobody knows of it until it is reported.
+    Every other failure has a code of its own. This one is a bug, and nobody knows of it until it is
+    reported.
 
     ## Example
     ```text
@@ -19,8 +20,8 @@ class OurFault(Diagnostic):
     ```
 
     ## Fix
-    Please report it with the text of this message and, if you can, the model. `--debug` on the command line prints the full
-    traceback.
+    Please report it with the text of this message and, if you can, the model. `--debug` on the command
+    line prints the full traceback.
     """
 
     code = "TP901"

@@ -1,0 +1,80 @@
+"""Every file of `rules/` is one diagnostic with a stable code and a page that helps.
+
+There is no list to compare with: the file name, the class name and the code have to tell the same story.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from trueport.diagnostics import Diagnostic, Severity, rules
+from trueport.diagnostics.registry import UnknownCode, all_rules, page, rule
+
+RULES = list(all_rules().values())
+SECTIONS = ("Why", "Example", "Mended", "Fix")
+
+
+def sections(kind: type[Diagnostic]) -> dict[str, str]:
+    """The page by heading; what stands before the first heading is under ''."""
+    pieces = re.split(r"^## (.+)$", inspect.cleandoc(kind.__doc__ or ""), flags=re.MULTILINE)
+    return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+
+
+def test_every_file_holds_exactly_one_diagnostic() -> None:
+    files = {file.stem for file in Path(rules.__path__[0]).glob("tp*.py")}
+    assert {kind.__module__.rpartition(".")[2] for kind in RULES} == files
+    assert len(RULES) == len(files)
+
+
+@pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.code)
+class TestEveryRule:
+    def test_file_class_and_code_agree(self, kind: type[Diagnostic]) -> None:
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+        assert kind.__module__.rpartition(".")[2] == f"{kind.code.lower()}_{snake}"
+
+    def test_title_is_one_plain_clause(self, kind: type[Diagnostic]) -> None:
+        assert 10 <= len(kind.title) <= 90
+        assert not kind.title.endswith(".")
+
+    def test_page_says_what_why_and_how_to_mend(self, kind: type[Diagnostic]) -> None:
+        found = sections(kind)
+        assert tuple(found)[1:] == SECTIONS
+        assert all(text.strip() for text in found.values())
+
+    def test_both_examples_are_code_blocks_that_parse(self, kind: type[Diagnostic]) -> None:
+        found = sections(kind)
+        for heading in ("Example", "Mended"):
+            block = re.fullmatch(r"\s*```(python|sh|text)\n(.+)```\s*", found[heading], flags=re.DOTALL)
+            assert block, f"{heading} of {kind.code} is not one code block"
+            if block[1] == "python":
+                ast.parse(block[2])
+        assert found["Example"] != found["Mended"]
+
+    def test_its_page_fits_a_terminal(self, kind: type[Diagnostic]) -> None:
+        assert max(map(len, page(kind).splitlines())) <= 110
+
+
+def test_the_registry_finds_a_rule_however_its_code_is_written() -> None:
+    assert rule("TP101") is rule("tp101") is rule("101") is all_rules()["TP101"]
+
+
+def test_an_unknown_code_names_those_that_look_like_it() -> None:
+    with pytest.raises(UnknownCode) as caught:
+        rule("TP110")
+    assert "TP101" in caught.value.close
+
+
+def test_notes_and_warnings_do_not_stop_an_export() -> None:
+    harmless = {kind.code for kind in RULES if kind.default_severity is not Severity.ERROR}
+    assert harmless == {"TP303", "TP305", "TP502", "TP701", "TP809"}
+
+
+def test_a_diagnostic_may_weigh_more_or_less_than_its_rule() -> None:
+    kind = all_rules()["TP305"]
+    assert not kind(message="assumed").is_error
+    assert kind(message="assumed", severity=Severity.ERROR).is_error
