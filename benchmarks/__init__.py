@@ -1,0 +1,1 @@
+"""Commands that measure trueport against its peers. Nothing in `src` imports this folder."""
