@@ -92,7 +92,8 @@ class Items(Container):
 
     def shell(self) -> object | None:
         if issubclass(self.cls, list):
-            return cast(object, self.cls.__new__(self.cls))
+            cls: Any = self.cls
+            return cast(object, cls.__new__(cls))
         return deque(maxlen=self.maxlen) if issubclass(self.cls, deque) else None
 
     def fill(self, shell: object | None, parts: Sequence[object]) -> object:
@@ -174,14 +175,15 @@ class Keys(Container):
         return [mapping[key] for key in self.keys]
 
     def shell(self) -> object:
-        new = self.cls.__new__(self.cls)
+        cls: Any = self.cls
+        new: object = cls.__new__(cls)
         if isinstance(new, UserDict):
             new.data = {}
         if isinstance(new, defaultdict):
             new.default_factory = self.factory
         if self.held:
             vars(new).update(self.held)
-        return cast(object, new)
+        return new
 
     def fill(self, shell: object | None, parts: Sequence[object]) -> object:
         base = OrderedDict if isinstance(shell, OrderedDict) else dict
@@ -190,7 +192,7 @@ class Keys(Container):
             base.__setitem__(target, key, part)
             if self.items_are_attributes:
                 vars(shell)[str(key)] = part
-        return cast(object, shell)
+        return shell
 
     def describe(self) -> dict[str, object]:
         return {**super().describe(), "keys": [key if isinstance(key, str) else repr(key) for key in self.keys]}
@@ -228,12 +230,12 @@ class Attributes(Container):
         new = self.cls() if issubclass(self.cls, OPEN_NAMESPACES) else object.__new__(self.cls)
         for name, value in self.held.items():
             object.__setattr__(new, name, value)
-        return cast(object, new)
+        return new
 
     def fill(self, shell: object | None, parts: Sequence[object]) -> object:
         for name, part in zip(self.names, parts, strict=True):
             object.__setattr__(shell, name, part)  # past a frozen dataclass, and past setters that would act
-        return cast(object, shell)
+        return shell
 
     def describe(self) -> dict[str, object]:
         return {**super().describe(), "attributes": list(self.names)}

@@ -11,31 +11,18 @@ objects by their attributes. What holds no tensor and no number inside such an o
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections import UserDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from trueport.errors import TrueportError
-from trueport.load.containers import (
-    Attributes,
-    Container,
-    Fields,
-    Items,
-    Keys,
-    Mismatch,
-    Registered,
-    Slice,
-    Step,
-    type_name,
-)
+from trueport.load.containers import Attributes, Items, Keys, Mismatch, Step, type_name
 from trueport.load.job import LeafKind
-from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of, kind_of
-from trueport.torch_internals import registered_pytree_node
+from trueport.load.trees import Back, Branch, Held, Spot, Tree, container_of, look
+from trueport.load.values import kind_of
 
 
 class StructureMismatch(TrueportError):
@@ -46,9 +33,9 @@ class StructureMismatch(TrueportError):
 class FoundLeaf:
     """One leaf of a structure.
 
-    `known` is False for what a model cannot be given (an open file, a numpy array). `inside_object` marks what was found
-    among the attributes of an object that is not a dataclass: a number there (a cache's count of seen tokens) is kept as
-    a constant, and the caller tells the user so. A number that is being traced (a SymInt) is never a constant.
+    `known` is False for what a model cannot be given (an open file, a numpy array). `inside_object` marks what was
+    found among the attributes of an object that is not a dataclass: a number there (a cache's count of seen tokens) is
+    kept as a constant, and the caller tells the user so. A number that is being traced (a SymInt) is never a constant.
     """
 
     path: str
@@ -59,44 +46,11 @@ class FoundLeaf:
     inside_object: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """The place of one leaf."""
-
-    kind: LeafKind
-    known: bool = True
-    inside_object: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A part that is no data of the model: kept by reference."""
-
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class _Back:
-    """A part that is one of the containers around it, `levels` up: a cycle."""
-
-    levels: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    container: Container
-    steps: tuple[Step, ...]
-    parts: tuple[_Tree, ...]
-
-
-_Tree = _Spot | _Held | _Back | _Branch
-
-
 @dataclass(frozen=True)
 class Structure:
     """The shape of an object: everything about it but the values of its leaves."""
 
-    tree: _Tree
+    tree: Tree
     count: int
     root: str = ""
 
@@ -128,7 +82,7 @@ def flatten(obj: object, root: str = "output", *, root_in_names: bool = True) ->
     `logits`, not `output_logits`.
     """
     values: list[object] = []
-    tree = _look(obj, values, [], inside_object=False)
+    tree = look(obj, values, [], inside_object=False)
     leaves = _name_leaves(tree, values, root, root_in_names)
     return leaves, Structure(tree, len(values), root)
 
@@ -138,87 +92,28 @@ def flatten_call(
 ) -> tuple[list[FoundLeaf], Structure]:
     """Open the arguments of a call. The structure builds `(args, kwargs)`; leaves are named after the parameters."""
     values: list[object] = []
-    positional = tuple(_look(value, values, [], inside_object=False) for _, value in args)
-    by_name = tuple(_look(value, values, [], inside_object=False) for value in kwargs.values())
-    tree = _Branch(
+    positional = tuple(look(value, values, [], inside_object=False) for _, value in args)
+    by_name = tuple(look(value, values, [], inside_object=False) for value in kwargs.values())
+    tree = Branch(
         Items(tuple, 2),
         (Step("", ""), Step("", "")),
         (
-            _Branch(Items(tuple, len(args)), tuple(step for step, _ in args), positional),
-            _Branch(Keys(dict, tuple(kwargs)), tuple(Step(key, key) for key in kwargs), by_name),
+            Branch(Items(tuple, len(args)), tuple(step for step, _ in args), positional),
+            Branch(Keys(dict, tuple(kwargs)), tuple(Step(key, key) for key in kwargs), by_name),
         ),
     )
     return _name_leaves(tree, values, "", True), Structure(tree, len(values))
 
 
-def _look(obj: object, values: list[object], around: list[object], *, inside_object: bool) -> _Tree:
-    """The tree of `obj`; its leaves are added to `values`. `around` are the containers that are being opened."""
-    kind = kind_of(obj)
-    if kind is not None:
-        if inside_object and kind is LeafKind.CONSTANT:
-            return _Held(obj)
-        values.append(obj)
-        if inside_object and kind is LeafKind.NUMBER:
-            kind = LeafKind.NUMBER if isinstance(obj, SYMBOLIC_NUMBERS) else LeafKind.CONSTANT
-            return _Spot(kind, inside_object=True)
-        return _Spot(kind, inside_object=inside_object)
-    for levels, outer in enumerate(reversed(around)):
-        if outer is obj:
-            return _Back(levels)
-    container = _container_of(obj)
-    if container is not None:
-        return _open(container, obj, values, around, inside_object=inside_object)
-    attributes = attributes_of(obj)
-    if attributes:
-        known = len(values)
-        own = Attributes(type(obj), tuple(attributes))
-        branch = _open(own, obj, values, around, inside_object=True)
-        if inside_object or len(values) > known:
-            return branch
-    if inside_object:
-        return _Held(obj)
-    values.append(obj)
-    return _Spot(LeafKind.CONSTANT, known=False)
-
-
-def _open(
-    container: Container, obj: object, values: list[object], around: list[object], *, inside_object: bool
-) -> _Branch:
-    around.append(obj)
-    parts = tuple(_look(part, values, around, inside_object=inside_object) for part in container.open(obj))
-    around.pop()
-    return _Branch(container, tuple(container.steps()), parts)
-
-
-def _container_of(obj: Any) -> Container | None:
-    """The kind of container that everybody agrees on; None for plain objects and for leaves."""
-    if isinstance(obj, tuple):
-        return Fields.of(obj) or Items.of(obj)
-    if isinstance(obj, (list, deque)):
-        return Items.of(obj)
-    if isinstance(obj, (dict, UserDict)):
-        return Keys.of(obj)
-    if isinstance(obj, slice):
-        return Slice(slice)
-    if dataclasses.is_dataclass(obj) and not isinstance(obj, (type, torch.nn.Module)):
-        return Attributes.of_dataclass(obj)
-    registered = registered_pytree_node(type(obj))
-    if registered is not None:
-        take_apart, put_together = registered
-        parts, context = take_apart(obj)
-        return Registered(type(obj), context, len(parts), take_apart, put_together)
-    return None
-
-
-def _build(tree: _Tree, values: Any, around: list[object | None]) -> object:
+def _build(tree: Tree, values: Iterator[object], around: list[object | None]) -> object:
     match tree:
-        case _Spot():
+        case Spot():
             return next(values)
-        case _Held(value):
+        case Held(value):
             return value
-        case _Back(levels):
+        case Back(levels):
             return around[-1 - levels]
-        case _Branch(container, _, parts):
+        case Branch(container, _, parts):
             shell = container.shell()
             around.append(shell)
             built = [_build(part, values, around) for part in parts]
@@ -226,17 +121,17 @@ def _build(tree: _Tree, values: Any, around: list[object | None]) -> object:
             return container.fill(shell, built)
 
 
-def _open_like(tree: _Tree, obj: object, path: str, found: list[object]) -> None:
+def _open_like(tree: Tree, obj: object, path: str, found: list[object]) -> None:
     at = path or "the arguments"
     match tree:
-        case _Spot():
-            if kind_of(obj) is None and _container_of(obj) is not None:
+        case Spot():
+            if kind_of(obj) is None and container_of(obj) is not None:
                 raise StructureMismatch(f"{at}: a single value is expected here, got a {type_name(type(obj))}")
             found.append(obj)
-        case _Held(value):
+        case Held(value):
             if isinstance(obj, torch.Tensor) and not isinstance(value, torch.Tensor):
                 raise StructureMismatch(f"{at}: {value!r} is expected here, got a tensor")
-        case _Branch(container, steps, parts):
+        case Branch(container, steps, parts):
             try:
                 opened = container.open(obj)
             except Mismatch as wrong:
@@ -245,40 +140,40 @@ def _open_like(tree: _Tree, obj: object, path: str, found: list[object]) -> None
                 _open_like(part, child, path + step.path, found)
 
 
-def _describe(tree: _Tree) -> object:
+def _describe(tree: Tree) -> object:
     match tree:
-        case _Spot(kind):
+        case Spot(kind):
             return kind.value
-        case _Held(value):
+        case Held(value):
             return {"held": type_name(type(value))}
-        case _Back(levels):
+        case Back(levels):
             return {"back": levels}
-        case _Branch(container, _, parts):
+        case Branch(container, _, parts):
             return {**container.describe(), "parts": [_describe(part) for part in parts]}
 
 
-def _same(one: _Tree, other: _Tree) -> bool:
+def _same(one: Tree, other: Tree) -> bool:
     match one, other:
-        case _Branch(), _Branch():
+        case Branch(), Branch():
             return (
                 one.container == other.container
                 and len(one.parts) == len(other.parts)
                 and all(map(_same, one.parts, other.parts))
             )
-        case _Spot(), _Spot():
+        case Spot(), Spot():
             # The count of tokens in a cache is a constant in eager, and a symbol while it is traced.
             number_in_object = (
                 one.inside_object and other.inside_object and LeafKind.TENSOR not in (one.kind, other.kind)
             )
             return one.kind is other.kind or number_in_object
-        case _Held(), _Held():
+        case Held(), Held():
             return type(one.value) is type(other.value)
         case _:
             return one == other
 
 
-def _name_leaves(tree: _Tree, values: list[object], root: str, root_in_names: bool) -> list[FoundLeaf]:
-    spots: list[tuple[_Spot, str, tuple[str, ...]]] = []
+def _name_leaves(tree: Tree, values: list[object], root: str, root_in_names: bool) -> list[FoundLeaf]:
+    spots: list[tuple[Spot, str, tuple[str, ...]]] = []
     _walk_spots(tree, root, (), spots)
     taken: set[str] = set()
     leaves = []
@@ -289,31 +184,29 @@ def _name_leaves(tree: _Tree, values: list[object], root: str, root_in_names: bo
     return leaves
 
 
-def _walk_spots(
-    tree: _Tree, path: str, words: tuple[str, ...], spots: list[tuple[_Spot, str, tuple[str, ...]]]
-) -> None:
-    if isinstance(tree, _Spot):
+def _walk_spots(tree: Tree, path: str, words: tuple[str, ...], spots: list[tuple[Spot, str, tuple[str, ...]]]) -> None:
+    if isinstance(tree, Spot):
         spots.append((tree, path, words))
-    elif isinstance(tree, _Branch):
+    elif isinstance(tree, Branch):
         silent = _says_nothing(tree)
         for step, part in zip(tree.steps, tree.parts, strict=True):
             more = (step.word,) if step.word and part is not silent else ()
             _walk_spots(part, path + step.path, words + more, spots)
 
 
-def _says_nothing(branch: _Branch) -> _Tree | None:
+def _says_nothing(branch: Branch) -> Tree | None:
     """The one attribute of an object that holds all its tensors: `past.layers[0].keys` is named `past_0_keys`."""
     if not isinstance(branch.container, Attributes):
         return None
     holders = [part for part in branch.parts if _holds_tensor(part)]
     only = holders[0] if len(holders) == 1 else None
-    return only if isinstance(only, _Branch) and isinstance(only.container, (Items, Keys)) else None
+    return only if isinstance(only, Branch) and isinstance(only.container, (Items, Keys)) else None
 
 
-def _holds_tensor(tree: _Tree) -> bool:
-    if isinstance(tree, _Spot):
+def _holds_tensor(tree: Tree) -> bool:
+    if isinstance(tree, Spot):
         return tree.kind is LeafKind.TENSOR
-    return isinstance(tree, _Branch) and any(map(_holds_tensor, tree.parts))
+    return isinstance(tree, Branch) and any(map(_holds_tensor, tree.parts))
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:
