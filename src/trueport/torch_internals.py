@@ -6,7 +6,7 @@ A torch upgrade is this file's work alone: each name is here because no public o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
@@ -52,9 +52,9 @@ __all__ = [
     "copy_fake",
     "copy_functional",
     "decomposition_of",
+    "fake_from_real",
     "from_functional",
     "is_composite",
-    "is_functional",
     "no_dispatch",
     "outside_all_modes",
     "saying_exporting",
@@ -173,10 +173,6 @@ class _NoProxies:
         self.tensor_tracker: dict[Any, Any] = {}
 
 
-def is_functional(value: object) -> bool:
-    return isinstance(value, FunctionalTensor)
-
-
 def to_functional(fake: torch.Tensor) -> torch.Tensor:
     """Wrap a fake tensor for functionalisation. Needs FunctionalTensorMode on the stack."""
     return FunctionalTensor.to_functional(fake)
@@ -226,17 +222,36 @@ def decomposition_of(op: OpOverload) -> Callable[..., Any] | None:
     return _decompositions.get(op)
 
 
-def enter_functionalise_with(mode: FunctionalTensorMode) -> contextlib.AbstractContextManager[Any]:
-    return mode
+def fake_from_real(real: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    """A fake tensor of a real one's fixed sizes and strides (a tenth of the cost of `FakeTensorMode.from_tensor`)."""
+    with no_dispatch():
+        empty = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
+        return FakeTensor(mode, empty, real.device)
 
 
-def sizes_of(tensor: torch.Tensor) -> Sequence[Any]:
-    return tuple(tensor.shape)
+SET_GRAD_ENABLED = torch._C._set_grad_enabled
+"""What `torch.enable_grad()` calls, as torch function modes see it."""
 
 
-def registered_pytree_node(cls: type) -> tuple[Callable[[Any], tuple[list[Any], Any]], Callable[[Any, Any], Any]] | None:
+def before_compile(model: Any) -> Any:
+    """What a `torch.compile`d module or function was made of; anything else as it is."""
+    from torch._dynamo.eval_frame import OptimizedModule
+
+    if isinstance(model, OptimizedModule):
+        return model._orig_mod
+    return getattr(model, "_torchdynamo_orig_callable", model)
+
+
+def registered_pytree_node(cls: type) -> tuple[Callable[[Any], tuple[Any, Any]], Callable[[Any, Any], Any]] | None:
     """How a user said that a class is taken apart and put together (`torch.utils._pytree.register_pytree_node`)."""
     from torch.utils._pytree import SUPPORTED_NODES
 
     node = SUPPORTED_NODES.get(cls)
     return (node.flatten_fn, node.unflatten_fn) if node is not None else None
+
+
+def memory_of(wrapped: torch.Tensor) -> int:
+    """Equal for a functional tensor and all views of it."""
+    with no_dispatch():
+        storage: int = wrapped.elem.untyped_storage()._cdata  # type: ignore[attr-defined]
+    return storage

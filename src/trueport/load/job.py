@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from trueport.diagnostics.base import Diagnostic
+
 if TYPE_CHECKING:
     from trueport.load.structures import Structure
 
@@ -76,6 +78,8 @@ class Job:
     call: Structure
     """Rebuilds `(args, kwargs)` from one value per leaf."""
     output_names: tuple[str, ...] | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What was found about the arguments themselves; `examine` hands them on."""
 
     @property
     def inputs(self) -> tuple[Leaf, ...]:

@@ -1,0 +1,198 @@
+"""From the arguments of `trueport.export` to a Job: the leaves, what they are called, which of their sizes are free."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import AdditionalInputs, ShapesCollection
+
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp201_input_type import InputType
+from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.load.containers import Step, type_name
+from trueport.load.faults import close_to, usage_error
+from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.size_specs import count_leaves
+from trueport.load.sizes import Argument, SizeBook, arguments_of, read_dynamic_axes, read_dynamic_shapes
+from trueport.load.structures import FoundLeaf, flatten_call
+from trueport.load.unwrap import signature_of, unwrap
+
+
+def make_job(
+    model: object,
+    args: object = (),
+    kwargs: Mapping[str, object] | None = None,
+    *,
+    dynamic_shapes: object = None,
+    dynamic_axes: Mapping[str, object] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    constants: str | Iterable[str] = (),
+    value_ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Job:
+    """Understand a request. Raises UsageError where it cannot be understood.
+
+    `args` is the tuple of positional arguments; anything else is taken as the one argument. A dict in it is an argument
+    like any other. `constants` names numbers (by input name, path or parameter) that become part of the model, and any
+    other object that is to be kept as it is.
+    """
+    module = unwrap(model)
+    positional = args if type(args) is tuple else () if args is None else (args,)
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+        collected: Any = dynamic_shapes
+        dynamic_shapes = collected.dynamic_shapes(module, positional, dict(kwargs or {}))
+    steps, by_name = _bind(module, positional, dict(kwargs or {}))
+    found, call = flatten_call(list(zip(steps, positional, strict=True)), by_name)
+    arguments = arguments_of(call.tree)
+
+    kept = _named_leaves(constants, found, arguments, "constants")
+    found = [dataclasses.replace(leaf, kind=LeafKind.CONSTANT) if i in kept else leaf for i, leaf in enumerate(found)]
+    found = _rename(found, input_names)
+    _check_output_names(output_names, found)
+
+    if dynamic_shapes is not None and dynamic_axes:
+        raise usage_error("both dynamic_shapes and dynamic_axes were given", fix="keep dynamic_shapes alone")
+    if dynamic_axes:
+        entries = read_dynamic_axes(dynamic_axes, found, output_names or ())
+    else:
+        entries = read_dynamic_shapes(dynamic_shapes, arguments, found)
+    ranges = {
+        i: value_range
+        for name, value_range in (value_ranges or {}).items()
+        for i in _named_leaves(name, found, arguments, "value_ranges")
+    }
+    book = SizeBook()
+    leaves = tuple(
+        Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i))
+        for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
+    )
+    diagnostics = _cannot_be_given(found, kept) + _frozen_inside_objects(found, kept)
+    return Job(module, leaves, call, tuple(output_names) if output_names else None, diagnostics)
+
+
+def _bind(
+    module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[list[Step], dict[str, object]]:
+    """A step (how the user writes it) per positional argument, and the keyword arguments in the signature's order."""
+    signature = signature_of(module)
+    if signature is None:
+        return [Step(f"input_{i}", f"input_{i}") for i in range(len(args))], kwargs
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as wrong:
+        raise usage_error(
+            f"the example arguments do not fit {type(module).__name__}.forward: {wrong}",
+            seen=[f"forward{signature}", f"got {len(args)} positional, by name: {', '.join(kwargs) or 'none'}"],
+        ) from None
+    steps: list[Step] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = range(len(args) - len(steps))
+            steps += [Step(f"{parameter.name}[{i}]", f"{parameter.name}_{i}") for i in rest]
+        elif len(steps) < len(args):
+            steps.append(Step(parameter.name, parameter.name))
+    order = {name: i for i, name in enumerate(signature.parameters)}
+    by_name = dict(sorted(kwargs.items(), key=lambda item: order.get(item[0], len(order))))
+    return steps, by_name
+
+
+def _named_leaves(
+    names: str | Iterable[str], found: Sequence[FoundLeaf], arguments: Sequence[Argument], option: str
+) -> set[int]:
+    """The leaves that are meant by input names, paths or parameter names (all leaves of that parameter)."""
+    chosen: set[int] = set()
+    for name in [names] if isinstance(names, str) else names:
+        exact = {i for i, leaf in enumerate(found) if name in (leaf.name, leaf.path)}
+        whole = {
+            argument.first + i
+            for argument in arguments
+            if name in (argument.name, argument.path)
+            for i in range(count_leaves(argument.tree))
+            if not isinstance(found[argument.first + i].value, torch.Tensor) or count_leaves(argument.tree) == 1
+        }
+        if not exact and not whole:
+            known = [leaf.name for leaf in found]
+            raise usage_error(f"{option} names {name!r}, which is no argument", fix=close_to(name, known))
+        chosen |= exact or whole
+    return chosen
+
+
+def _rename(found: list[FoundLeaf], names: Sequence[str] | None) -> list[FoundLeaf]:
+    if not names:
+        return found
+    inputs = [i for i, leaf in enumerate(found) if leaf.kind is not LeafKind.CONSTANT]
+    if len(names) > len(inputs):
+        shown = ", ".join(found[i].name for i in inputs)
+        raise usage_error(f"input_names has {len(names)} names for {len(inputs)} inputs ({shown})")
+    renamed = list(found)
+    for i, name in zip(inputs, names, strict=False):
+        renamed[i] = dataclasses.replace(found[i], name=str(name))
+    taken: dict[str, str] = {}
+    for i in inputs:
+        name, path = renamed[i].name, renamed[i].path
+        if not name:
+            raise usage_error(f"input_names gives {path} an empty name")
+        if name in taken:
+            raise usage_error(f"input_names calls both {taken[name]} and {path} {name!r}", fix="give each its own name")
+        taken[name] = path
+    return renamed
+
+
+def _check_output_names(names: Sequence[str] | None, found: Sequence[FoundLeaf]) -> None:
+    inputs = {leaf.name for leaf in found if leaf.kind is not LeafKind.CONSTANT}
+    for i, name in enumerate(names or ()):
+        if name in (names or ())[:i]:
+            raise usage_error(f"output_names has {name!r} twice")
+        if name in inputs:
+            raise usage_error(f"output_names has {name!r}, which is the name of an input", fix="rename one of them")
+
+
+def _cannot_be_given(found: Sequence[FoundLeaf], kept: set[int]) -> tuple[Diagnostic, ...]:
+    return tuple(
+        InputType(
+            message=f"{leaf.path} is a {type_name(type(leaf.value))}, which no model can be given", fix=_mend(leaf)
+        )
+        for i, leaf in enumerate(found)
+        if not leaf.known and i not in kept
+    )
+
+
+def _mend(leaf: FoundLeaf) -> str:
+    value: Any = leaf.value
+    if isinstance(value, np.ndarray):
+        return f"torch.from_numpy({leaf.path})"
+    if isinstance(value, np.generic):
+        return f"{leaf.path}.item()"
+    if isinstance(value, complex):
+        return f"torch.tensor({leaf.path})"
+    return f'take its tensors as arguments instead, or keep this very object in the model: constants=["{leaf.name}"]'
+
+
+def _frozen_inside_objects(found: Sequence[FoundLeaf], kept: set[int]) -> tuple[Diagnostic, ...]:
+    """Numbers among an object's attributes: they may be settings or counters, so they are told and not guessed."""
+    frozen = [
+        leaf
+        for i, leaf in enumerate(found)
+        if leaf.inside_object and leaf.kind is not LeafKind.TENSOR and i not in kept
+    ]
+    counters = [leaf for leaf in frozen if not isinstance(leaf.value, bool)]
+    switches = [leaf for leaf in frozen if isinstance(leaf.value, bool)]
+    return tuple(
+        NumberFrozen(
+            message=f"{_values(group)} {'is' if len(group) == 1 else 'are'} kept as in the example",
+            fix="make its class a dataclass to have its numbers as inputs, or confirm with constants=[...]",
+            severity=severity,
+        )
+        for group, severity in ((counters, Severity.WARNING), (switches, Severity.NOTE))
+        if group
+    )
+
+
+def _values(leaves: Sequence[FoundLeaf]) -> str:
+    shown = [f"{leaf.path} = {leaf.value!r}" for leaf in leaves[:4]]
+    return ", ".join(shown) + (f" and {len(leaves) - 4} more" if len(leaves) > 4 else "")

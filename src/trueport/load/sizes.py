@@ -1,0 +1,239 @@
+"""Which axes of which inputs are free, from every form in which torch takes the declaration.
+
+An axis is declared by a `Dim` (or an expression of one, `2 * half + 1`), `Dim.DYNAMIC`, `Dim.AUTO`, a plain name, or
+left fixed by None, `Dim.STATIC` or its size. The same `Dim` or name in two places is one size. What the example
+contradicts is refused here, where the argument and the axis can still be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from trueport.errors import UsageError
+from trueport.load.faults import close_to, usage_error
+from trueport.load.job import AxisSize, FreeSize, LeafKind
+from trueport.load.size_specs import count_leaves, entries_per_leaf
+from trueport.load.structures import FoundLeaf
+from trueport.load.trees import Branch, Tree
+
+_HINT = type(Dim.DYNAMIC)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of the call: the parameter it fills, and its leaves (`first` .. `first + count_leaves(tree)`)."""
+
+    name: str
+    path: str
+    tree: Tree
+    first: int
+
+
+def arguments_of(call: Tree) -> list[Argument]:
+    """The arguments of a flattened call, positional ones first."""
+    assert isinstance(call, Branch)
+    found: list[Argument] = []
+    first = 0
+    for half in call.parts:
+        assert isinstance(half, Branch)
+        for step, part in zip(half.steps, half.parts, strict=True):
+            found.append(Argument(step.path.partition("[")[0], step.path, part, first))
+            first += count_leaves(part)
+    return found
+
+
+def read_dynamic_shapes(spec: object, arguments: Sequence[Argument], leaves: Sequence[FoundLeaf]) -> list[object]:
+    """One entry per leaf, from a declaration by parameter name or by position."""
+    entries: list[object] = [None] * len(leaves)
+
+    def place(argument: Argument, entry: object) -> None:
+        for i, found in enumerate(entries_per_leaf(argument.tree, entry, argument.path)):
+            entries[argument.first + i] = found
+
+    if isinstance(spec, Mapping):
+        for key, entry in spec.items():
+            named = [argument for argument in arguments if key in (argument.name, argument.path)]
+            single = [i for i, leaf in enumerate(leaves) if key in (leaf.name, leaf.path)]
+            if len(named) == 1 and named[0].path == named[0].name:
+                place(named[0], entry)
+            elif named:  # *args: one entry per value
+                if entry is not None and (not isinstance(entry, (list, tuple)) or len(entry) != len(named)):
+                    raise usage_error(f"dynamic_shapes of *{key} needs a tuple of {len(named)} entries, got {entry!r}")
+                for argument, one in zip(named, entry or [None] * len(named), strict=True):
+                    place(argument, one)
+            elif single:
+                entries[single[0]] = entry
+            elif isinstance(entry, Mapping) and entry and all(_names_argument(k, arguments) for k in entry):
+                for name, one in entry.items():  # torch's own form for **kwargs: {"kwargs": {name: ...}}
+                    place(next(a for a in arguments if a.name == name), one)
+            elif entry:  # an entry of None or {} for an argument that was not given says nothing
+                raise usage_error(
+                    f"dynamic_shapes speaks of {key!r}, which is not among the arguments",
+                    fix=close_to(str(key), [argument.name for argument in arguments]),
+                )
+    elif isinstance(spec, (list, tuple)):
+        if len(spec) > len(arguments) or any(spec[len(arguments) :]):
+            raise usage_error(f"dynamic_shapes has {len(spec)} entries, but {len(arguments)} arguments were given")
+        for argument, entry in zip(arguments, spec, strict=False):
+            place(argument, entry)
+    elif spec is not None:
+        raise usage_error(
+            f"dynamic_shapes is a {type(spec).__name__}; it must be a dict by parameter name or a tuple by position",
+            fix='dynamic_shapes={"x": {0: Dim.DYNAMIC}}',
+        )
+    return entries
+
+
+def _names_argument(key: object, arguments: Sequence[Argument]) -> bool:
+    return any(argument.name == key for argument in arguments)
+
+
+def read_dynamic_axes(
+    axes: Mapping[str, object], leaves: Sequence[FoundLeaf], output_names: Sequence[str]
+) -> list[object]:
+    """One entry per leaf, from the older `dynamic_axes={"x": {0: "batch"}, "y": [0, 2]}`; outputs are left out."""
+    entries: list[object] = [None] * len(leaves)
+    inputs = [leaf for leaf in leaves if leaf.kind is not LeafKind.CONSTANT]
+    for key, entry in axes.items():
+        places = [i for i, leaf in enumerate(leaves) if key in (leaf.name, leaf.path)]
+        if places:
+            entries[places[0]] = dict.fromkeys(entry, Dim.DYNAMIC) if isinstance(entry, (list, tuple)) else entry
+        elif key not in output_names:
+            raise usage_error(
+                f"dynamic_axes speaks of {key!r}, which is no input",
+                fix=f"{close_to(key, [leaf.name for leaf in inputs])}; an output must be listed in output_names",
+            )
+    return entries
+
+
+class SizeBook:
+    """Every free size of the call, each met in one or more axes, with the length that the example gives it."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, FreeSize] = {}
+        self._seen: dict[str, tuple[int, str]] = {}
+
+    def axes(self, leaf: FoundLeaf, entry: object) -> dict[int, AxisSize]:
+        """The free axes of one leaf."""
+        if leaf.kind is LeafKind.NUMBER:
+            if not (entry is None or isinstance(entry, (_HINT, int)) or entry in ({}, (), [])):
+                raise usage_error(
+                    f"dynamic_shapes gives {entry!r} for {leaf.path}, which is a Python number",
+                    fix="leave it out: numbers are always inputs of their own",
+                )
+            return {}
+        if entry is None or (isinstance(entry, (Mapping, list, tuple)) and not entry):
+            return {}
+        if not isinstance(leaf.value, torch.Tensor):
+            raise usage_error(
+                f"dynamic_shapes gives {entry!r} for {leaf.path}, which is {leaf.value!r} and has no axes"
+            )
+        shape = leaf.value.shape
+        free: dict[int, AxisSize] = {}
+        for axis, declared in self._by_axis(leaf, entry, len(shape)).items():
+            size = self._axis(leaf, axis, declared, int(shape[axis]))
+            if size is not None:
+                free[axis] = size
+        return free
+
+    def _by_axis(self, leaf: FoundLeaf, entry: object, rank: int) -> dict[int, object]:
+        if isinstance(entry, (list, tuple)):
+            if len(entry) != rank:
+                raise usage_error(f"dynamic_shapes of {leaf.path} has {len(entry)} entries for a tensor of {rank} axes")
+            return dict(enumerate(entry))
+        if not isinstance(entry, Mapping):
+            raise usage_error(
+                f"dynamic_shapes of {leaf.path} is {entry!r}; a tensor needs its axes named",
+                fix=f"{{0: {entry!r}}} for its first axis" if rank else f"{leaf.path} has no axes: leave it out",
+            )
+        found: dict[int, object] = {}
+        for axis, declared in entry.items():
+            if isinstance(axis, bool) or not isinstance(axis, int):
+                raise usage_error(f"dynamic_shapes of {leaf.path}: {axis!r} is not an axis; axes are numbers")
+            if not -rank <= axis < rank:
+                raise usage_error(f"{leaf.path} has no axis {axis}: its shape is {_shape_of(leaf)}")
+            found[axis % rank] = declared
+        return dict(sorted(found.items()))
+
+    def _axis(self, leaf: FoundLeaf, axis: int, declared: Any, length: int) -> AxisSize | None:
+        at = f"axis {axis} of {leaf.path}"
+        if declared is None or isinstance(declared, int):
+            if declared is not None and declared != length:
+                raise usage_error(f"{at} is declared to be {declared}, but is {length} in the example")
+            return None
+        if isinstance(declared, str):
+            return self._meet(AxisSize(FreeSize(declared)), length, at)
+        if isinstance(declared, _HINT):
+            return self._hinted(leaf, axis, declared, length, at)
+        if isinstance(declared, Dim):
+            return self._meet(_of_dim(declared), length, at)
+        raise usage_error(
+            f"dynamic_shapes gives {declared!r} for {at}",
+            fix='use a Dim("name"), Dim.DYNAMIC, Dim.AUTO, a name, or None for a fixed size',
+        )
+
+    def _hinted(self, leaf: FoundLeaf, axis: int, hint: Any, length: int, at: str) -> AxisSize | None:
+        if hint.type == Dim.STATIC.type:
+            return None
+        name, turn = f"{leaf.name}_dim{axis}", 2
+        while name in self._sizes:  # a Dim of the user's may be called so
+            name, turn = f"{leaf.name}_dim{axis}_{turn}", turn + 1
+        auto = hint.type == Dim.AUTO.type
+        return self._meet(AxisSize(FreeSize(name, hint.min or 0, hint.max, auto)), length, at)
+
+    def _meet(self, axis: AxisSize, length: int, at: str) -> AxisSize:
+        """Note that `axis` has this length in the example, and that it agrees with all that is known of its size."""
+        size = axis.size
+        known = self._sizes.setdefault(size.name, size)
+        if known != size:
+            raise usage_error(
+                f"two sizes are both called {size.name!r}: {_range(known)} and {_range(size)}",
+                fix="use one Dim object for both, or two names",
+            )
+        root, rest = divmod(length - axis.offset, axis.multiple)
+        if rest or root < 0:
+            raise usage_error(
+                f"{at} is declared to be {_formula(axis)}, which {length} (its size in the example) is not"
+            )
+        if not size.admits(root):
+            raise usage_error(
+                f"{at}: the example has {size.name} = {root}, outside its declared range {_range(size)}",
+                fix="give an example inside the range, or widen the range",
+            )
+        first, where = self._seen.setdefault(size.name, (root, at))
+        if first != root:
+            raise self._contradiction(size.name, first, where, root, at)
+        return axis
+
+    def _contradiction(self, name: str, first: int, where: str, second: int, at: str) -> UsageError:
+        return usage_error(
+            f"{name!r} is declared for {where} and for {at}, but the example has {first} there and {second} here",
+            fix="use two names if these sizes are not the same, or Dim.DYNAMIC for each",
+        )
+
+
+def _of_dim(dim: Any) -> AxisSize:
+    if hasattr(dim, "root"):  # derived: 2 * Dim("half") + 1
+        offset, multiple = int(dim.fn(0)), int(dim.fn(1)) - int(dim.fn(0))
+        return AxisSize(_of_dim(dim.root).size, multiple, offset)
+    highest = dim.max if isinstance(dim.max, int) else None  # without a bound it is torch's own infinity
+    return AxisSize(FreeSize(dim.__name__, int(dim.min), highest))
+
+
+def _formula(axis: AxisSize) -> str:
+    times = f"{axis.multiple}*{axis.size.name}" if axis.multiple != 1 else axis.size.name
+    return f"{times} {'+' if axis.offset > 0 else '-'} {abs(axis.offset)}" if axis.offset else times
+
+
+def _range(size: FreeSize) -> str:
+    return f"{size.minimum}..{'' if size.maximum is None else size.maximum}"
+
+
+def _shape_of(leaf: FoundLeaf) -> str:
+    assert isinstance(leaf.value, torch.Tensor)
+    return str(list(leaf.value.shape))
