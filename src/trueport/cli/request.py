@@ -1,0 +1,139 @@
+"""The options that `export` and `check` share, and what they ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Range = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A model and the inputs to export it with, as `trueport.api` takes them."""
+
+    model: torch.nn.Module
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    """Keyword arguments that `export` and `check` both understand."""
+
+
+def model_options(command: Command) -> Command:
+    """Add TARGET and the options that say which model, with which inputs."""
+    for option in reversed(
+        [
+            click.argument("target"),
+            click.option(
+                "-i", "--input", "inputs", multiple=True, metavar="SPEC",
+                help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, x=@file.npy. Repeatable.",
+            ),
+            click.option(
+                "--dim", "dims", multiple=True, metavar="NAME=LOW..HIGH",
+                help="The range of a free size: H=32..640, B=1.. or S=..512. Repeatable.",
+            ),
+            click.option("--weights", metavar="FILE", help="A state dict to load first: .safetensors, or .pt."),
+            click.option("--opset", type=int, metavar="N", help="The ONNX opset to write."),
+            click.option(
+                "--constants", metavar="A,B",
+                help="Number arguments to fix in the model; otherwise they are inputs.",
+            ),
+            click.option(
+                "--state", type=click.Choice(["frozen", "inputs-outputs"]),
+                help="What becomes of buffers that forward writes; refused if there are any and nothing is said.",
+            ),
+            click.option("--debug", is_flag=True, help="Show tracebacks."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def read_request(
+    *,
+    target: str,
+    inputs: tuple[str, ...],
+    dims: tuple[str, ...],
+    weights: str | None,
+    opset: int | None,
+    constants: str | None,
+    state: str | None,
+) -> Request:
+    """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
+    ranges = parse_ranges(dims)
+    from trueport.load.specs import parse_inputs
+    from trueport.load.targets import load_target, load_weights
+
+    loaded = load_target(target)
+    if weights is not None:
+        load_weights(loaded.model, weights)
+    common = {"opset_version": opset, "constants": _names(constants), "state": state}
+    if not inputs and loaded.example_inputs is not None:
+        if ranges:
+            raise usage_error(
+                f"--dim names {_listed(ranges)}, but the inputs come from example_inputs(), whose sizes have no names",
+                fix="give the inputs with -i, as in -i x:BxS",
+            )
+        args, kwargs = loaded.example_inputs
+        return Request(loaded.model, args, {**common, "kwargs": kwargs})
+    parsed = parse_inputs(inputs, ranges, loaded.model)
+    return Request(
+        loaded.model,
+        parsed.args,
+        {
+            **common,
+            "kwargs": parsed.kwargs,
+            "dynamic_shapes": parsed.dynamic_shapes,
+            "value_ranges": parsed.value_ranges,
+        },
+    )
+
+
+def parse_ranges(dims: Iterable[str]) -> dict[str, Range]:
+    """`H=32..640` as {"H": (32, 640)}; an end that is left out is open."""
+    ranges: dict[str, Range] = {}
+    for text in dims:
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d*)\s*\.\.\s*(\d*)\s*", text)
+        if match is None:
+            raise usage_error(f"--dim {text} is not a range", fix="write it as H=32..640, H=1.. or H=..640")
+        name, low, high = match[1], *(int(end) if end else None for end in match.group(2, 3))
+        if low is not None and high is not None and low > high:
+            raise usage_error(f"--dim {text} is empty: {low} is more than {high}", fix=f"--dim {name}={high}..{low}")
+        if name in ranges:
+            raise usage_error(f"--dim says twice what {name} is", fix=f"keep one --dim {name}=...")
+        ranges[name] = (low, high)
+    return ranges
+
+
+def refuse_unwritable(output: str, overwrite: bool) -> None:
+    """Find out before the work begins that its result could not be kept."""
+    path = Path(output)
+    if path.is_dir():
+        raise usage_error(f"{output} is a folder", fix=f"name a file: -o {path / 'model.onnx'}")
+    if not path.parent.is_dir():
+        raise usage_error(f"the folder of {output} does not exist", fix=f"mkdir -p {path.parent}")
+    if path.exists() and not overwrite:
+        raise usage_error(f"{output} already exists", fix="pass --overwrite to replace it, or another name with -o")
+
+
+def usage_error(message: str, *, fix: str) -> UsageError:
+    return UsageError([UsageFault(message=message, fix=fix)])
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

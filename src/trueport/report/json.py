@@ -1,0 +1,42 @@
+"""Reports as JSON. Keys are the attribute names of the dataclasses, so that one description serves both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from trueport.diagnostics.base import Diagnostic
+from trueport.report.model import Report
+
+SCHEMA = 1
+"""Raised when a key changes its meaning or goes away; new keys do not raise it."""
+
+
+def report_json(report: Report) -> str:
+    """The report as an indented JSON object."""
+    content = {"schema": SCHEMA, "ok": report.ok, **_plain(report)}
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """The same value made of dicts, lists, strings and numbers."""
+    if isinstance(value, Diagnostic):
+        return {"code": value.code, "title": value.title, **_fields(value), "severity": value.weight.value}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)  # JSON has no NaN or infinity
+    return value
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}

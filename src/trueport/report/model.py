@@ -1,0 +1,139 @@
+"""What an export or a check found out, as plain data: no tensors, no torch, nothing that cannot be written as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from trueport.diagnostics.base import Diagnostic, Severity
+
+SUFFIXES = (".txt", ".json", ".html")
+"""How a report can be saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """An input or an output of the exported model. `shape` holds numbers and the names of free sizes, as text."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSummary:
+    """A size that stays free in the exported model, and the range in which it may move."""
+
+    name: str
+    minimum: int = 0
+    maximum: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.minimum}..{'' if self.maximum is None else self.maximum}"
+
+
+class Verdict(Enum):
+    """How ONNX Runtime's answer compares with eager's on one input."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    FAILED = "failed"  # no answer: refused, hung, crashed
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedInput:
+    """One input on which the exported model was compared with eager.
+
+    `worst_error` is the largest difference over all outputs, None where there was nothing to subtract; `allowed` is the
+    tolerance at that element.
+    """
+
+    sizes: Mapping[str, int]
+    family: str
+    verdict: Verdict
+    worst_error: float | None = None
+    allowed: float | None = None
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f"{sizes}; {self.family}" if sizes else self.family
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything there is to tell about one export. Reads from top to bottom as a user would ask."""
+
+    model: str
+    path: str | None = None
+    """Where the model was written; None when nothing was."""
+    opset: int | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    inputs: tuple[TensorSummary, ...] = ()
+    outputs: tuple[TensorSummary, ...] = ()
+    free_sizes: tuple[SizeSummary, ...] = ()
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that became part of the model, with their value as text."""
+    assumptions: tuple[str, ...] = ()
+    nodes: int | None = None
+    checks: tuple[CheckedInput, ...] = ()
+    verified: bool = False
+    """Whether the model was run and compared; False with `verify=False`, and when an earlier stage stopped."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """No error was found. Says nothing of inputs that were not tried: see `verified` and `checks`."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.WARNING)
+
+    @property
+    def notes(self) -> tuple[Diagnostic, ...]:
+        return self._of(Severity.NOTE)
+
+    def _of(self, weight: Severity) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.weight is weight)
+
+    def text(self) -> str:
+        """The report as a terminal shows it, without colour."""
+        from trueport.report.text import report_text
+
+        return report_text(self)
+
+    def to_json(self) -> str:
+        """The report for other programs; the keys are those of this class."""
+        from trueport.report.json import report_json
+
+        return report_json(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report; the suffix says how: `.txt`, `.json` or `.html` (one file, opens offline)."""
+        target = Path(path)
+        match target.suffix.lower():
+            case ".txt":
+                content = self.text()
+            case ".json":
+                content = self.to_json()
+            case ".html":
+                from trueport.report.html import report_html
+
+                content = report_html(self)
+            case _:
+                raise ValueError(f"cannot write a report as {target.name!r}: use one of {', '.join(SUFFIXES)}")
+        target.write_text(content + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        return self.text()

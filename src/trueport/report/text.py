@@ -1,0 +1,155 @@
+"""Diagnostics and reports as text, in the look of a compiler.
+
+Everything is first laid out as styled lines. `*_text` joins them without styles; `print_to` colours them, and only on a
+terminal that wants colour (`NO_COLOR` is respected by rich).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.report.frame import Line, frame_lines
+from trueport.report.model import CheckedInput, Report, Verdict
+
+_STYLES = {
+    "error": "bold red",
+    "warning": "bold yellow",
+    "note": "bold cyan",
+    "good": "bold green",
+    "strong": "bold",
+    "gutter": "blue",
+    "path": "",
+    "faint": "dim",
+    "": "",
+}
+
+
+def diagnostic_lines(found: Diagnostic) -> Iterator[Line]:
+    """One finding: its head, the code frame, what was seen, the fix, and where to read more."""
+    weight = found.weight.value
+    yield ((f"{weight}[{found.code}]", weight), (f": {found.message}", "strong"))
+    gutter = len(str(found.where.line)) if found.where else 1
+    if found.place:
+        yield from frame_lines(found.place, found.label, weight)
+    for index, fact in enumerate(found.seen):
+        yield from _remark("seen:  " if index == 0 else "       ", fact, gutter)
+    if found.fix:
+        yield from _remark("fix:   ", found.fix, gutter)
+    yield from _remark("more:  ", f"trueport explain {found.code}", gutter)
+
+
+def _remark(head: str, text: str, gutter: int) -> Iterator[Line]:
+    """`= head text`; further lines of the text are aligned below the first."""
+    first, *rest = text.splitlines() or [""]
+    mark = " = " if head.strip() else "   "
+    yield ((" " * gutter + mark, "gutter"), (head, "faint"), (first, ""))
+    for line in rest:
+        yield ((" " * (gutter + len(mark) + len(head)), ""), (line, ""))
+
+
+def diagnostics_lines(found: Iterable[Diagnostic]) -> Iterator[Line]:
+    """Several findings, errors first, with an empty line between them."""
+    order = list(Severity)
+    for index, one in enumerate(sorted(found, key=lambda one: order.index(one.weight))):
+        if index:
+            yield ()
+        yield from diagnostic_lines(one)
+
+
+def report_lines(report: Report) -> Iterator[Line]:
+    """The whole report: the verdict, then the facts and the findings; where something is wrong, the findings first."""
+    yield _headline(report)
+    if report.ok:
+        yield from _fact_lines(report)
+        if report.diagnostics:
+            yield ()
+            yield from diagnostics_lines(report.diagnostics)
+    else:
+        yield ()
+        yield from diagnostics_lines(report.diagnostics)
+        facts = list(_fact_lines(report))
+        if facts:
+            yield ()
+            yield from facts
+
+
+def _fact_lines(report: Report) -> Iterator[Line]:
+    facts = list(_facts(report))
+    width = max((len(head) for head, _ in facts), default=0)
+    for head, text in facts:
+        yield ((f"  {head:<{width}}  ", "faint"), (text, ""))
+
+
+def _headline(report: Report) -> Line:
+    if not report.ok:
+        count = len(report.errors)
+        return (("refused ", "error"), (f"{report.model}: {count} error{'s' if count > 1 else ''}", "strong"))
+    to = f" → {report.path}" if report.path else ""
+    if not report.verified:
+        return (("not checked ", "warning"), (f"{report.model}{to}", "strong"))
+    return (("faithful ", "good"), (f"{report.model}{to}", "strong"), (f"  {tally(report.checks)}", ""))
+
+
+def tally(checks: Iterable[CheckedInput]) -> str:
+    """`equal to eager on 6 of 6 inputs, worst difference 2.4e-07 (allowed 1.3e-05)`."""
+    every = list(checks)
+    equal = sum(one.verdict is Verdict.EQUAL for one in every)
+    said = f"equal to eager on {equal} of {len(every)} input{'' if len(every) == 1 else 's'}"
+    measured = [one for one in every if one.worst_error is not None]
+    if not measured:
+        return said
+    worst = max(measured, key=lambda one: one.worst_error or 0.0)
+    allowed = f" (allowed {worst.allowed:.2g})" if worst.allowed is not None else ""
+    return f"{said}, worst difference {worst.worst_error:.2g}{allowed}"
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Head and text of each line below the headline; a head is said once."""
+
+    def listed(head: str, texts: Iterable[object]) -> Iterator[tuple[str, str]]:
+        for index, text in enumerate(texts):
+            yield (head if index == 0 else "", str(text))
+
+    yield from listed("inputs", report.inputs)
+    yield from listed("outputs", report.outputs)
+    yield from listed("free sizes", report.free_sizes)
+    yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
+    yield from listed("assumed", report.assumptions)
+    yield from listed("checked", (_check(one) for one in report.checks))
+    if report.nodes is not None:
+        yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")
+    if report.seconds:
+        yield "time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in report.seconds.items())
+    if report.versions:
+        yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
+
+
+def _check(one: CheckedInput) -> str:
+    error = f", difference {one.worst_error:.2g}" if one.worst_error is not None else ""
+    return f"{one}: {one.verdict.value}{error}"
+
+
+def _plain(lines: Iterable[Line]) -> str:
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+
+
+def diagnostic_text(found: Diagnostic) -> str:
+    """One finding as plain text."""
+    return _plain(diagnostic_lines(found))
+
+
+def report_text(report: Report) -> str:
+    """A whole report as plain text."""
+    return _plain(report_lines(report))
+
+
+def print_to(console: Console, lines: Iterable[Line]) -> None:
+    """Print styled lines as they are: never wrapped, so that carets stay under their letters."""
+    for line in lines:
+        coloured = Text.assemble(*((text, _STYLES[style]) for text, style in line))
+        coloured.rstrip()
+        console.print(coloured, soft_wrap=True, highlight=False)
