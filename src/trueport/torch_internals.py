@@ -255,3 +255,8 @@ def memory_of(wrapped: torch.Tensor) -> int:
     with no_dispatch():
         storage: int = wrapped.elem.untyped_storage()._cdata  # type: ignore[attr-defined]
     return storage
+
+
+def argument_names(op: OpOverload) -> tuple[str, ...]:
+    """The names of an operator's arguments in the order of its schema, which tell a mask from an operand."""
+    return tuple(argument.name for argument in op._schema.arguments)

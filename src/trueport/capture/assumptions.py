@@ -1,0 +1,88 @@
+"""What the trace's size decisions mean: which free sizes they leave free.
+
+A decision is an expression that was true for the sizes of the trace. Whether it costs anything is asked by trying sizes
+on it: if none in the declared range breaks it, nothing was assumed; those that break it are for eager to judge, since
+an assumption that eager makes too (it raises for the other sizes) takes nothing away from the model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from trueport.capture.graph import Graph, SizeAssumption
+
+_ALWAYS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
+_IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
+_MOST_BROKEN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An assumption with the sizes that break it, nearest to the example first."""
+
+    assumption: SizeAssumption
+    broken_by: tuple[Mapping[str, int], ...]
+    only: int | None
+    """The one value that a single free size is held to, where the assumption freezes it."""
+
+    @property
+    def relates(self) -> bool:
+        """Whether it ties two or more sizes to one another by an equation."""
+        return len(self.assumption.symbols) > 1 and isinstance(self.assumption.expr, sympy.Eq)
+
+
+def judge(graph: Graph) -> tuple[Judged, ...]:
+    """The assumptions that do take sizes away, each once, in the order in which they were made."""
+    found: dict[tuple[object, object], Judged] = {}
+    for assumption in graph.assumptions:
+        if any(s in graph.number_symbols for s in assumption.expr.free_symbols):
+            continue
+        judged = _judge(graph, assumption)
+        if judged.broken_by:
+            found.setdefault((assumption.expr, assumption.place.where), judged)
+    return tuple(found.values())
+
+
+def frozen_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
+    """Decisions that were taken on a Python-number argument."""
+    numbers = set(graph.number_symbols)
+    found = {(a.expr, a.place.where): a for a in graph.assumptions if numbers & a.expr.free_symbols}
+    return tuple(found.values())
+
+
+def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
+    symbols = sorted((s for s in assumption.expr.free_symbols if s in graph.size_symbols), key=str)
+    broken: list[dict[str, int]] = []
+    holding: set[int] = set()
+    for sizes in _candidates(graph, assumption.expr, symbols):
+        holds = assumption.expr.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+        if holds == sympy.true:
+            holding.update(sizes.values())
+        elif holds == sympy.false:
+            broken.append({graph.size_symbols[s].name: n for s, n in sizes.items()})
+    only = next(iter(holding)) if len(symbols) == 1 and len(holding) == 1 else None
+    return Judged(assumption, tuple(broken[:_MOST_BROKEN]), only)
+
+
+def _candidates(
+    graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]
+) -> Iterator[Mapping[sympy.Symbol, int]]:
+    """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds."""
+    mentioned = {int(n) + d for n in expr.atoms(sympy.Integer) for d in (-1, 0, 1) if abs(int(n)) < 1 << 20}
+    per_symbol = []
+    for symbol in symbols:
+        free = graph.size_symbols[symbol]
+        example = int(graph.examples[symbol])
+        tried = {*(_ALWAYS if len(symbols) == 1 else _IN_PAIRS), *mentioned, free.minimum, example, 2 * example}
+        if free.maximum is not None:
+            tried.add(free.maximum)
+        admitted = [n for n in tried if n >= 0 and free.admits(n)]
+        per_symbol.append(sorted(admitted, key=lambda n: (abs(n - example), n)))
+    if len(symbols) > 2:
+        per_symbol = [sizes[:6] for sizes in per_symbol]
+    for combination in itertools.product(*per_symbol):
+        yield dict(zip(symbols, combination, strict=True))

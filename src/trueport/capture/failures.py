@@ -1,0 +1,117 @@
+"""Why a trace stopped, in the user's words.
+
+Eager accepted the same input a moment ago, so whatever stops a trace is something that a graph cannot hold: a decision
+on a tensor's value, a number needed where only a symbol is known, a tensor's memory asked for.
+"""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from types import TracebackType
+
+from trueport.capture.places import Places
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
+from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
+from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.source import Place, Where
+from trueport.torch_internals import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+    UnsupportedOperatorException,
+)
+
+_LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
+
+
+def diagnose(failure: Exception, places: Places) -> Diagnostic:
+    """One diagnostic for the exception that ended a trace."""
+    place = place_of(failure.__traceback__, places)
+    line = _source_line(place)
+    text = str(failure)
+    if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
+        return _on_a_value(failure, place, line)
+    if isinstance(failure, DynamicOutputShapeException):
+        return DataDependentSize(
+            message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
+            place=place,
+        )
+    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)):
+        return UnsupportedOperator(
+            message=f"torch cannot tell the shape of this operator's result without running it: {_first_line(text)}",
+            place=place,
+            fix="register a fake kernel for it: @torch.library.register_fake(...)",
+        )
+    if any(part in text for part in _LEFT):
+        return LeftTheGraph(
+            message="the memory of a tensor is read here, outside torch; the graph cannot follow",
+            place=place,
+            label="leaves torch",
+            seen=(_first_line(text),),
+            fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
+        )
+    return OurFault(
+        message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
+        place=place,
+        fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
+    )
+
+
+def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
+    word = line.split(maxsplit=1)[0] if line.split() else ""
+    if word in ("for", "while") or "range(" in line:
+        return LoopOnTensor(
+            message="how often this loop runs depends on the value of a tensor",
+            place=place,
+            label="runs as often as a tensor says",
+            fix="loop over a fixed number, or compute with whole tensors and a mask",
+        )
+    by_user = bool(_asked_by_user(failure))
+    if by_user or isinstance(failure, DataDependentOutputException):
+        return BranchOnTensor(
+            message="this line needs the value of a tensor to decide what to run next",
+            place=place,
+            label="decided by a tensor's value",
+            fix="torch.where(condition, a, b) where both sides may be computed",
+        )
+    return DataDependentSize(
+        message="torch needs to know a size here that depends on the values of a tensor",
+        place=place,
+        label="the size is known only when the model runs",
+        seen=(_first_line(str(failure)),),
+        fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
+    )
+
+
+def _asked_by_user(failure: Exception) -> bool:
+    """Whether the frame that asked for the value is the user's own (an `if`), or inside a torch kernel."""
+    places = Places()
+    frames = [f.f_code for f, _ in traceback.walk_tb(failure.__traceback__)]
+    for code in reversed(frames):
+        if not Places.is_size_machinery(code):
+            return not places.is_foreign(code)
+    return False
+
+
+def place_of(trace: TracebackType | None, places: Places) -> Place:
+    """The frames of a traceback that are not torch's or ours, from forward inwards."""
+    calls = [
+        Where(frame.f_code.co_filename, line, frame.f_code.co_qualname)
+        for frame, line in traceback.walk_tb(trace)
+        if not places.is_foreign(frame.f_code)
+    ]
+    return Place(tuple(calls), places.module)
+
+
+def _source_line(place: Place) -> str:
+    where = place.where
+    return linecache.getline(where.file, where.line).strip() if where else ""
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]

@@ -1,0 +1,88 @@
+"""Finding the user's own line on the Python stack while the trace runs.
+
+A frame is torch's when its file lies in the torch package (or in sympy, or in ours); everything else is the user's,
+installed libraries such as transformers included. Answers are interned: a model has far fewer lines than operations.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+from trueport import torch_internals
+from trueport.source import Place, Where
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_FOREIGN_FOLDERS = (torch_internals.TORCH_FOLDER + os.sep, _OUR_FOLDER)
+_FOREIGN_PARTS = (f"{os.sep}sympy{os.sep}", f"{os.sep}contextlib.py", f"{os.sep}functools.py", "<frozen ")
+_SIZE_MACHINERY = (
+    os.path.join("torch", "fx", "experimental") + os.sep,
+    os.path.join("torch", "utils", "_sympy") + os.sep,
+    os.path.join("torch", "utils", "_stats.py"),
+    os.path.join("torch", "__init__.py"),
+    os.path.join("torch", "_subclasses", "functional_tensor.py"),
+    os.path.join("torch", "_tensor.py"),
+    f"{os.sep}sympy{os.sep}",
+    _OUR_FOLDER,
+    "<frozen ",
+    "contextlib.py",
+    "functools.py",
+)
+
+
+class Places:
+    """Answers "where are we?" for one trace.
+
+    `outermost` is the code that called the model: frames above it are not the user's model any more.
+    """
+
+    def __init__(self) -> None:
+        self.module: str = ""
+        self._foreign: dict[CodeType, bool] = {}
+        self._known: dict[tuple[str, tuple[tuple[CodeType, int], ...]], Place] = {}
+        self._outermost: FrameType | None = None
+
+    def begin(self, frame: FrameType) -> None:
+        self._outermost = frame
+
+    def end(self) -> None:
+        self._outermost = None
+
+    def is_foreign(self, code: CodeType) -> bool:
+        known = self._foreign.get(code)
+        if known is None:
+            name = code.co_filename
+            known = name.startswith(_FOREIGN_FOLDERS) or any(part in name for part in _FOREIGN_PARTS)
+            self._foreign[code] = known
+        return known
+
+    def here(self) -> Place:
+        """The place of the running operation."""
+        chain: list[tuple[CodeType, int]] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._outermost:
+            code = frame.f_code
+            if not self.is_foreign(code):
+                chain.append((code, frame.f_lineno or code.co_firstlineno))
+            frame = frame.f_back
+        key = (self.module, tuple(chain))
+        place = self._known.get(key)
+        if place is None:
+            calls = tuple(Where(code.co_filename, line, code.co_qualname) for code, line in reversed(chain))
+            place = self._known[key] = Place(calls, self.module)
+        return place
+
+    def decided_by_user(self) -> bool:
+        """Whether the size decision being taken now was asked for by Python code outside torch."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._outermost:
+            if not self.is_size_machinery(frame.f_code):
+                return not self.is_foreign(frame.f_code)
+            frame = frame.f_back
+        return False
+
+    @staticmethod
+    def is_size_machinery(code: CodeType) -> bool:
+        """Frames that only carry a question about a size: SymInt's methods, the ShapeEnv, sympy, ourselves."""
+        return any(part in code.co_filename for part in _SIZE_MACHINERY)

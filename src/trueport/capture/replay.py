@@ -1,0 +1,101 @@
+"""Running a captured graph with real tensors, operator by operator.
+
+eager == replay says that the capture is right; replay == ONNX Runtime says that the lowering is right. When a model is
+wrong, the pair tells which half lied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
+
+Watch = Callable[[Node, Sequence[Any]], None]
+
+
+def replay(graph: Graph, inputs: Mapping[str, Any], watch: Watch | None = None) -> dict[str, Any]:
+    """Outputs by name for inputs by name. `watch` is shown every node with what it gave."""
+    run = _Run(watch)
+    for weight in graph.weights:
+        run.tensors[weight.value] = weight.tensor.detach()
+    for given in graph.inputs:
+        run.bind(given.value, inputs[given.name])
+    with torch.no_grad():
+        run.region(graph.root)
+        return {output.name: run.read(output.value) for output in graph.outputs}
+
+
+class _Run:
+    """What is known while a graph runs: tensors of values, numbers of symbols."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self.tensors: dict[Value, torch.Tensor] = {}
+        self.symbols: dict[sympy.Basic, sympy.Basic] = {}
+        self._watch = watch
+
+    def region(self, region: Region) -> list[Any]:
+        for node in region.nodes:
+            results = self._node(node)
+            for output, result in zip(node.outputs, results, strict=True):
+                if output is not None:
+                    self.bind(output, result)
+            if self._watch is not None:
+                self._watch(node, results)
+        return [self.read(output) for output in region.outputs]
+
+    def _node(self, node: Node) -> Sequence[Any]:
+        if node.op is Control.IF:
+            then, otherwise = node.regions
+            return self.region(then if bool(self.read(node.args[0])) else otherwise)
+        if node.op is Control.LOOP:
+            return self._loop(node)
+        assert not isinstance(node.op, Control)
+        returned = node.op(*self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()})
+        if node.returns is Returns.NOTHING:
+            return ()
+        return returned if node.returns in (Returns.TUPLE, Returns.LIST) else (returned,)
+
+    def _loop(self, node: Node) -> Sequence[Any]:
+        trips, going, *carried = (self.read(a) for a in node.args)
+        body = node.regions[0]
+        scanned: list[list[Any]] = []
+        step = 0
+        while (trips is None or step < int(trips)) and (going is None or bool(going)):
+            for parameter, given in zip(body.params, [step, *carried], strict=True):
+                self.bind(parameter, given)
+            going, *rest = self.region(body)
+            carried, step = rest[: len(carried)], step + 1
+            scanned.append(rest[len(carried) :])
+        return [*carried, *(torch.stack(list(parts)) for parts in zip(*scanned, strict=True))]
+
+    def bind(self, output: Value | Number, result: Any) -> None:
+        """Give a value its tensor, and the symbols that first appear in its sizes their numbers."""
+        if isinstance(output, Number):
+            plain = result.item() if isinstance(result, torch.Tensor) else result
+            assert isinstance(output.expr, sympy.Symbol)
+            self.symbols[output.expr] = sympy.Float(plain) if isinstance(plain, float) else sympy.Integer(int(plain))
+            return
+        self.tensors[output] = result
+        for axis, size in enumerate(output.shape):
+            if isinstance(size, sympy.Expr):
+                self._bind_size(size, result.shape[axis])
+
+    def _bind_size(self, size: sympy.Expr, length: int) -> None:
+        unknown = [s for s in size.free_symbols if s not in self.symbols]
+        if len(unknown) == 1:
+            solutions = sympy.solve(size.xreplace(self.symbols) - length, unknown[0])
+            if len(solutions) == 1 and solutions[0].is_integer:
+                self.symbols[unknown[0]] = sympy.Integer(int(solutions[0]))
+
+    def read(self, argument: Any) -> Any:
+        if isinstance(argument, Value):
+            return self.tensors[argument]
+        if isinstance(argument, Number):
+            return argument.kind(argument.expr.xreplace(self.symbols))
+        if isinstance(argument, (tuple, list)):
+            return type(argument)(self.read(a) for a in argument)
+        return argument

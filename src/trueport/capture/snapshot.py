@@ -1,0 +1,95 @@
+"""The user's model as it was: what tracing sets on modules is seen, and undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_TENSOR_DICTS = ("_parameters", "_buffers")
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rebound:
+    """An attribute that forward set to something else: `self.cache = y`, `self.count += 1`."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+class Snapshot:
+    """Shallow copies of the attributes of every module, and of the lists and dicts that they hold."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._modules = dict(model.named_modules())
+        self._attributes = {path: dict(vars(m)) for path, m in self._modules.items()}
+        self._containers: dict[int, tuple[Any, Any]] = {}
+        for held in self._attributes.values():
+            for value in held.values():
+                self._remember(value, _DEPTH)
+
+    def _remember(self, value: Any, depth: int) -> None:
+        if depth == 0 or id(value) in self._containers or isinstance(value, torch.nn.Module):
+            return
+        if isinstance(value, dict):
+            self._containers[id(value)] = (value, dict(value))
+            inner = list(value.values())
+        elif isinstance(value, list):
+            self._containers[id(value)] = (value, list(value))
+            inner = value
+        elif isinstance(value, set):
+            self._containers[id(value)] = (value, set(value))
+            return
+        else:
+            return
+        for item in inner:
+            self._remember(item, depth - 1)
+
+    def rebound(self) -> list[Rebound]:
+        """What forward left changed: attributes, and buffers or parameters that it replaced."""
+        found = []
+        for path, module in self._modules.items():
+            prefix = f"{path}." if path else ""
+            before = self._attributes[path]
+            for name, now in vars(module).items():
+                if name not in before or now is not before[name]:
+                    found.append(Rebound(prefix + name, before.get(name), now))
+            for registry in _TENSOR_DICTS:
+                was = self._containers[id(vars(module)[registry])][1]
+                for name, now in vars(module)[registry].items():
+                    if now is not was.get(name):
+                        found.append(Rebound(prefix + name, was.get(name), now))
+        return found + self._changed_containers()
+
+    def _changed_containers(self) -> list[Rebound]:
+        owned = {id(vars(m)[r]) for m in self._modules.values() for r in (*_TENSOR_DICTS, "_modules")}
+        changed = []
+        for path, held in self._attributes.items():
+            for name, value in held.items():
+                if id(value) in self._containers and id(value) not in owned and not name.endswith("_hooks"):
+                    container, was = self._containers[id(value)]
+                    if not _same_items(container, was):
+                        changed.append(Rebound(f"{path}.{name}" if path else name, was, container))
+        return changed
+
+    def restore(self) -> None:
+        """Put every attribute and every container back."""
+        for path, module in self._modules.items():
+            vars(module).clear()
+            vars(module).update(self._attributes[path])
+        for container, was in self._containers.values():
+            if _same_items(container, was):
+                continue
+            container.clear()
+            container.extend(was) if isinstance(container, list) else container.update(was)
+
+
+def _same_items(now: Any, was: Any) -> bool:
+    if isinstance(now, dict):
+        return now.keys() == was.keys() and all(now[k] is was[k] for k in was)
+    if isinstance(now, list):
+        return len(now) == len(was) and all(a is b for a, b in zip(now, was, strict=True))
+    return bool(now == was)

@@ -1,0 +1,203 @@
+"""capture: the user's own `forward`, run once on tensors without data, becomes a graph of regions."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from trueport.capture.failures import diagnose
+from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
+from trueport.capture.snapshot import Snapshot
+from trueport.capture.state import State, settle_state
+from trueport.capture.torch_calls import TorchCalls
+from trueport.capture.tracer import IsLeaf, Tracer, WritesInPlace
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp202_output_type import OutputType
+from trueport.errors import ExportError
+from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.structures import flatten
+from trueport.torch_internals import saying_exporting, size_oblivious
+
+_SMALLEST_HINT = 2
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The model's arguments as the trace sees them."""
+
+    arguments: list[Any]
+    inputs: tuple[GraphInput, ...]
+
+
+def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mapping[str, int] | None = None) -> Graph:
+    """Trace the model of `job`. Raises ExportError where the trace cannot go on.
+
+    `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
+    torch would treat as special.
+    """
+    try:
+        return _trace(job, is_leaf, state, sizes or {}, careful=False)
+    except WritesInPlace:
+        return _trace(job, is_leaf, state, sizes or {}, careful=True)
+
+
+def _trace(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], careful: bool) -> Graph:
+    tracer = Tracer(job.model, is_leaf, careful)
+    snapshot = Snapshot(job.model)
+    try:
+        with _modes(tracer), _module_paths(job.model, tracer):
+            traced = _arguments(job, tracer, sizes)
+            args, kwargs = job.call.build(traced.arguments)
+            tracer.places.begin(sys._getframe())
+            returned = job.model(*args, **kwargs)
+            return _finish(job, tracer, traced, returned, snapshot, state)
+    except (ExportError, WritesInPlace):
+        raise
+    except Exception as failure:
+        raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure
+    finally:
+        tracer.places.end()
+        snapshot.restore()
+
+
+@contextlib.contextmanager
+def _modes(tracer: Tracer) -> Iterator[None]:
+    def full_functionalisation() -> None:
+        if not tracer.careful:
+            raise WritesInPlace
+
+    with contextlib.ExitStack() as stack:
+        for mode in (
+            saying_exporting(),
+            size_oblivious(),
+            torch.no_grad(),
+            tracer.symbols.fake_mode,
+            tracer.recorder,
+            tracer.functionaliser,
+            TorchCalls(full_functionalisation),
+        ):
+            stack.enter_context(mode)
+        yield
+
+
+@contextlib.contextmanager
+def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
+    """Keeps `places.module` at the path of the running submodule, on this thread only."""
+    paths = {id(module): path for path, module in reversed(list(model.named_modules(remove_duplicate=False)))}
+    thread, outer = threading.get_ident(), []
+
+    def enter(module: torch.nn.Module, _args: Any) -> None:
+        if threading.get_ident() == thread:
+            outer.append(tracer.places.module)
+            tracer.places.module = paths.get(id(module), tracer.places.module)
+
+    def leave(_module: torch.nn.Module, _args: Any, _returned: Any) -> None:
+        if threading.get_ident() == thread and outer:
+            tracer.places.module = outer.pop()
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
+    arguments: list[Any] = []
+    inputs: list[GraphInput] = []
+    for leaf in job.leaves:
+        if leaf.kind is LeafKind.CONSTANT:
+            arguments.append(leaf.value)
+        elif isinstance(leaf.value, torch.Tensor):
+            fake = tracer.symbols.fake_like(leaf.value, _lengths(leaf, leaf.value, tracer, sizes))
+            wrapper, value = tracer.new_input(fake, leaf.name)
+            arguments.append(wrapper)
+            inputs.append(GraphInput(leaf.name, value, leaf))
+        elif isinstance(leaf.value, (bool, int, float)):
+            number = tracer.symbols.number(leaf.name, leaf.value)
+            arguments.append(number)
+            expr = number.node.expr
+            symbol = expr.args[0] if isinstance(leaf.value, bool) else expr
+            inputs.append(GraphInput(leaf.name, Number(symbol, type(leaf.value)), leaf))
+        else:
+            raise TypeError(f"leaf {leaf.name} is neither a tensor nor a number: {type(leaf.value)}")
+    return Traced(arguments, tuple(inputs))
+
+
+def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[str, int]) -> list[Any]:
+    lengths: list[Any] = list(example.shape)
+    for axis, free in leaf.axes.items():
+        base = sizes.get(free.size.name)
+        if base is None:
+            base = (example.shape[axis] - free.offset) // free.multiple
+            if base < _SMALLEST_HINT and free.size.admits(_SMALLEST_HINT):
+                base = _SMALLEST_HINT
+        lengths[axis] = tracer.symbols.axis(free, free.length(base))
+    return lengths
+
+
+def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
+    leaves, structure = flatten(returned, "output", root_in_names=False)
+    unknown = [leaf for leaf in leaves if not leaf.known]
+    if unknown:
+        raise ExportError(
+            OutputType(message=f"forward returns a {type(leaf.value).__name__} at {leaf.path}, which no ONNX value can be")
+            for leaf in unknown
+        )
+    outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
+    diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
+    settled = settle_state(tracer, snapshot, state)
+    diagnostics += settled.diagnostics
+    lifted = {gi.name for gi in settled.inputs}
+    named = _named(outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
+    weights = tuple(w for w in tracer.owned.used.values() if w.value not in settled.lifted)
+    root = tracer.regions[0]
+    root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
+    root.outputs = [o.value for o in (*named, *settled.outputs)]
+    return Graph(
+        inputs=(*traced.inputs, *settled.inputs),
+        outputs=(*named, *settled.outputs),
+        root=root,
+        weights=weights,
+        returns=structure,
+        size_symbols=dict(tracer.symbols.size_symbols),
+        number_symbols=dict(tracer.symbols.number_symbols),
+        examples=dict(tracer.symbols.hints),
+        assumptions=tuple(tracer.symbols.assumptions),
+        diagnostics=tuple(diagnostics),
+        state=settled.state,
+    )
+
+
+def _output_value(tracer: Tracer, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tracer.value(tracer.adopt_all(value))
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return tracer.symbols.number_of(value)
+    return value
+
+
+def _named(outputs: list[GraphOutput], wanted: tuple[str, ...] | None, taken: set[str]) -> list[GraphOutput]:
+    """Unique names for outputs: the caller's, then the structure's keys; never the name of an input."""
+    named, used, given = [], set(taken), list(wanted or ())
+    for output in outputs:
+        carried = isinstance(output.value, (Value, Number)) or _is_number(output.value)
+        name = given.pop(0) if given and carried else output.name
+        base, count = name, 1
+        while name in used:
+            name, count = (f"{base}_out" if count == 1 else f"{base}_out{count}"), count + 1
+        used.add(name)
+        named.append(GraphOutput(name, output.value))
+    return named
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float))

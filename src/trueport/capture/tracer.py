@@ -1,0 +1,368 @@
+"""The mode stack under which the user's `forward` runs, and the recorder that writes down what it does.
+
+From the user's code downwards: functionalisation (writes and views become values), the recorder (notes each ATen call
+with the user's line), fake tensors (sizes without data). Tensors of the model are not replaced: when an operation
+meets a real tensor, it is adopted, that is wrapped and named, so closures, globals and scripted modules need no care.
+
+A trace starts out hopeful: while nothing is written in place, a view is an operation like any other and costs little.
+The first write in place raises `WritesInPlace`, and the trace starts again with torch's full functionalisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any
+
+import torch
+
+from trueport.capture.constants import Constants
+from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
+from trueport.capture.memory import Memory, set_value, value_of
+from trueport.capture.places import Places
+from trueport.capture.symbols import Symbols
+from trueport.capture.weights import Owned
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.source import Place
+from trueport.torch_internals import (
+    FakeTensor,
+    FunctionalTensor,
+    FunctionalTensorMode,
+    OpOverload,
+    ProxySlotMode,
+    decomposition_of,
+    fake_from_real,
+    from_functional,
+    memory_of,
+)
+
+aten = torch.ops.aten
+
+IsLeaf = Callable[[OpOverload], bool]
+
+_SAME_VALUE = {aten.detach.default, aten.alias.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
+_CHECKS_ONLY = {
+    aten._assert_async.default,
+    aten._assert_async.msg,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+}
+_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+
+
+class WritesInPlace(Exception):
+    """The hopeful trace met a write; start again with full functionalisation."""
+
+
+class _Way(Enum):
+    """What becomes of an operator when it reaches us."""
+
+    RECORD = auto()
+    DECOMPOSE = auto()
+    FUNCTIONALISE = auto()
+    LIFT = auto()
+
+
+class Tracer:
+    """One trace: the regions being written, and what is known of the tensors in them."""
+
+    def __init__(self, model: torch.nn.Module, is_leaf: IsLeaf, careful: bool) -> None:
+        self.careful = careful
+        self.places = Places()
+        self.symbols = Symbols(self.places)
+        self.memory = Memory(self.symbols)
+        self.owned = Owned(model)
+        self.constants = Constants()
+        self.regions: list[Region] = [Region()]
+        self.diagnostics: dict[tuple[Any, ...], Diagnostic] = {}
+        self.adopted: dict[int, tuple[torch.Tensor, torch.Tensor, Weight]] = {}
+        """By id of the real tensor: itself (kept alive), its wrapper, its weight."""
+        self._by_weight: dict[int, torch.Tensor] = {}
+        self._is_leaf = is_leaf
+        self._ways: dict[OpOverload, _Way] = {}
+        self._writes: dict[int, Place] = {}
+        self._made_in_trace: set[int] = set()
+        self._asking = False
+        self._bound_items: set[Any] = set()
+        self.recorder = _Recorder(self)
+        self.functionaliser = _Functionaliser(self)
+
+    # --- from the user's code
+
+    def dispatch(self, op: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """An operator as the user's code called it, on functional wrappers and on real tensors."""
+        if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
+            return self.functionaliser.plainly(op, types, args, kwargs)
+        way = self._ways.get(op) or self._decide(op)
+        if way is _Way.LIFT:
+            return self._adopt(args[0], made_in_trace=True) if _is_real(args[0]) else args[0]
+        args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
+        if way is _Way.RECORD:
+            fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
+            return self._wrap(fakes)
+        if way is _Way.DECOMPOSE:
+            return self._decompose(op, args, kwargs)
+        if op._schema.is_mutable:
+            self._note_writes(op, args)
+        return self.functionaliser.plainly(op, types, args, kwargs)
+
+    def _decide(self, op: OpOverload) -> _Way:
+        schema = op._schema
+        aliases = any(a.alias_info is not None for a in schema.arguments)
+        if op in _LIFTS:
+            way = _Way.LIFT
+        elif schema.is_mutable:
+            way = _Way.FUNCTIONALISE
+        elif aliases:
+            way = _Way.FUNCTIONALISE
+            if not self.careful:
+                decomposition = decomposition_of(op)
+                way = _Way.RECORD if self._is_leaf(op) or decomposition is None else _Way.DECOMPOSE
+        elif self._is_leaf(op) or op in _CHECKS_ONLY or decomposition_of(op) is None:
+            way = _Way.RECORD
+        else:
+            way = _Way.DECOMPOSE
+        if schema.is_mutable and not self.careful:
+            raise WritesInPlace
+        self._ways[op] = way
+        return way
+
+    def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """Trace through torch's own definition of an operator that has no translation."""
+        definition = decomposition_of(op)
+        assert definition is not None
+        with self.functionaliser:
+            returned = definition(*args, **kwargs)
+        if returned is NotImplemented:
+            self._ways[op] = _Way.RECORD
+            return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
+        return returned
+
+    # --- into the graph
+
+    def record(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """Note one ATen call on fake tensors, and give what it returns."""
+        if self._asking:
+            return op(*args, **kwargs)
+        if op in _SAME_VALUE:
+            return self._same_value(args[0])
+        if op is aten._local_scalar_dense.default:
+            return self._item(op, args[0])
+        if op in _CHECKS_ONLY:
+            return self._ask(op, args, kwargs)
+        if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
+            known = self._evaluate(op, args, kwargs)
+            if known is not None:
+                return known
+        returned = self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs))
+        self._note_unsupported(op)
+        self._append(op, args, kwargs, returned)
+        return returned
+
+    def _ask(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """What torch says that the operator returns, without recording how it finds out."""
+        self._asking = True
+        try:
+            with self.symbols.fake_mode:
+                return op(*args, **kwargs)
+        finally:
+            self._asking = False
+
+    def _append(self, op: OpOverload, args: Any, kwargs: Any, returned: Any) -> None:
+        if isinstance(returned, torch.Tensor):
+            outputs: tuple[Any, ...] = (self._new_value(returned),)
+            returns = Returns.ONE
+        elif returned is None:
+            outputs, returns = (), Returns.NOTHING
+        elif isinstance(returned, (list, tuple)):
+            outputs = tuple(self._new_value(r) if isinstance(r, torch.Tensor) else None for r in returned)
+            returns = Returns.LIST if isinstance(returned, list) else Returns.TUPLE
+        else:
+            outputs, returns = (self.symbols.number_of(returned),), Returns.ONE
+        noted_kwargs = {k: self._note(v) for k, v in kwargs.items()}
+        node = Node(op, self._note(args), noted_kwargs, outputs, returns, self.places.here())
+        self.regions[-1].nodes.append(node)
+        self.constants.made_by(node)
+
+    def _new_value(self, fake: torch.Tensor) -> Value:
+        signature = self.memory.signature(fake)
+        value = Value(signature.dtype, signature.shape)
+        set_value(fake, value)
+        return value
+
+    def _note(self, argument: Any) -> Any:
+        """An argument as the graph holds it."""
+        if isinstance(argument, torch.Tensor):
+            return self.value(argument)
+        if isinstance(argument, (list, tuple)):
+            return tuple(self._note(a) for a in argument)
+        if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return self.symbols.number_of(argument)
+        return argument
+
+    def value(self, tensor: torch.Tensor) -> Value:
+        """The graph's value for a tensor of any layer: a wrapper, a fake, or a real one."""
+        if isinstance(tensor, FunctionalTensor):
+            tensor = from_functional(tensor)
+        if not isinstance(tensor, FakeTensor):
+            return self.owned.weight(tensor, made_in_trace=False).value
+        value = value_of(tensor)
+        if value is None:
+            raise AssertionError(f"a tensor reached the recorder that no operation made: {tensor}")
+        return value
+
+    # --- special operators
+
+    def _same_value(self, fake: torch.Tensor) -> torch.Tensor:
+        if not isinstance(fake, FakeTensor):
+            return fake
+        twin = self.memory.new_fake(self.memory.signature(fake))
+        set_value(twin, self.value(fake))
+        return twin
+
+    def _item(self, op: OpOverload, fake: torch.Tensor) -> Any:
+        """`.item()`: a plain number where the tensor is a constant of the model, otherwise a new symbol."""
+        known = self.constants.evaluate(self.value(fake))
+        if known is not None:
+            return known.item()
+        returned = self._ask(op, (fake,), {})
+        self.symbols.shapes.forget_pending()
+        expr = returned.node.expr
+        symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
+        if symbol.is_Symbol and symbol not in self._bound_items:
+            self._bound_items.add(symbol)
+            kind = float if isinstance(returned, torch.SymFloat) else int
+            node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
+            self.regions[-1].nodes.append(node)
+        return returned
+
+    def _evaluate(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """A data-dependent operator on constants of the model is no longer data-dependent: its result is known."""
+        noted, noted_kwargs = self._note(args), {k: self._note(v) for k, v in kwargs.items()}
+        result = self.constants.run(op, noted, noted_kwargs)
+        if not isinstance(result, torch.Tensor):
+            return None
+        wrapper = self._adopt(result, made_in_trace=True)
+        return from_functional(wrapper)
+
+    def _note_unsupported(self, op: OpOverload) -> None:
+        if self._is_leaf(op):
+            return
+        place = self.places.here()
+        self.diagnostics.setdefault(
+            (op, place.where),
+            UnsupportedOperator(
+                message=f"`{op.name()}` has no translation to ONNX",
+                place=place,
+                label=f"calls {op.name()}",
+                fix=f'write it with other operators, or register one: @trueport.op("{op.name()}")',
+            ),
+        )
+
+    # --- real tensors and wrappers
+
+    def adopt_all(self, argument: Any) -> Any:
+        if isinstance(argument, torch.Tensor):
+            return self._adopt(argument, made_in_trace=False) if _is_real(argument) else argument
+        if isinstance(argument, (list, tuple)) and any(isinstance(a, torch.Tensor) for a in argument):
+            return type(argument)([self.adopt_all(a) for a in argument])
+        return argument
+
+    def _adopt(self, real: torch.Tensor, made_in_trace: bool) -> torch.Tensor:
+        known = self.adopted.get(id(real))
+        if known is not None:
+            return known[1]
+        weight = self.owned.weight(real, made_in_trace)
+        wrapper = self._by_weight.get(id(weight))
+        if wrapper is None:
+            fake = fake_from_real(real, self.symbols.fake_mode)
+            set_value(fake, weight.value)
+            wrapper = self._by_weight[id(weight)] = self.wrap(fake)
+            self.constants.holds(weight)
+            if made_in_trace:
+                self._made_in_trace.add(id(weight))
+        self.adopted[id(real)] = (real, wrapper, weight)
+        return wrapper
+
+    def wrap(self, fake: torch.Tensor) -> torch.Tensor:
+        with self.functionaliser:
+            return self.memory.wrap(fake)
+
+    def _wrap(self, returned: Any) -> Any:
+        if isinstance(returned, FakeTensor):
+            return self.wrap(returned)
+        if isinstance(returned, (list, tuple)):
+            return type(returned)(self._wrap(r) for r in returned)
+        return returned
+
+    def new_input(self, fake: torch.Tensor, name: str) -> tuple[torch.Tensor, Value]:
+        """A wrapper for an input of the model, and its value."""
+        signature = self.memory.signature(fake)
+        value = Value(signature.dtype, signature.shape, name)
+        set_value(fake, value)
+        return self.wrap(fake), value
+
+    def _note_writes(self, op: OpOverload, args: Any) -> None:
+        for argument, declared in zip(args, op._schema.arguments, strict=False):
+            written = declared.alias_info is not None and declared.alias_info.is_write
+            if written and isinstance(argument, FunctionalTensor):
+                self._writes.setdefault(memory_of(argument), self.places.here())
+
+    def place_of_write(self, weight: Weight) -> Place | None:
+        """The line that first wrote to a tensor of the model, through any view of it."""
+        wrapper = self._by_weight.get(id(weight))
+        return self._writes.get(memory_of(wrapper)) if wrapper is not None else None
+
+    def written(self) -> dict[str, tuple[Weight, Value]]:
+        """The model's own tensors that were written in place, by name, with their last values."""
+        found = {}
+        for _, wrapper, weight in self.adopted.values():
+            if id(weight) in self._made_in_trace:
+                continue
+            last = self.value(wrapper)
+            if last is not weight.value:
+                found[weight.name] = (weight, last)
+        return found
+
+
+def _is_real(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and not isinstance(tensor, (FunctionalTensor, FakeTensor))
+
+
+def _unwrap(argument: Any) -> Any:
+    if isinstance(argument, FunctionalTensor):
+        return from_functional(argument)
+    if isinstance(argument, (list, tuple)):
+        return type(argument)([_unwrap(a) for a in argument])
+    return argument
+
+
+class _Functionaliser(FunctionalTensorMode):
+    """Torch's functionalisation, with a look at each operator before it acts."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self._tracer = tracer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self._tracer.dispatch(func, types, args, kwargs or {})
+
+    def plainly(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+class _Recorder(ProxySlotMode):
+    """Below functionalisation: sees the value-semantics operators that views and writes were turned into."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self._tracer = tracer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not isinstance(func, OpOverload) or func.namespace == "prim" or func in FunctionalTensor.metadata_fns:
+            return func(*args, **kwargs)
+        return self._tracer.record(func, args, kwargs)
