@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -20,8 +20,9 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import FreeSize, Leaf
 from trueport.load.structures import Structure
 from trueport.source import Place
+from trueport.torch_internals import OpOverload
 
-Size = int | sympy.Expr
+Size: TypeAlias = int | sympy.Expr
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,7 +75,7 @@ class Returns(Enum):
 class Node:
     """One ATen call, or one control-flow operator. `args` and `kwargs` nest Values, Numbers and Python constants."""
 
-    op: torch._ops.OpOverload | Control
+    op: OpOverload | Control
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[Value | Number | None, ...]
