@@ -71,7 +71,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def is_private_to_torch(name: str) -> bool:
-    """Whether a dotted name is one that torch keeps to itself. Names of operators are data: `torch.ops.aten._softmax`."""
+    """Whether torch keeps this dotted name to itself. Names of operators are data: `torch.ops.aten._softmax`."""
     head, *rest = name.split(".")
     if head != "torch" or rest[:1] == ["ops"]:
         return False

@@ -1,9 +1,9 @@
 """The captured program: a graph of regions with lexical scope.
 
-A region is a straight list of nodes. A node may hold regions of its own (`If`: two arms; `Loop`: a body), and a node may
-read any value of an enclosing region, as ONNX subgraphs may. Sizes and Python numbers are sympy expressions over
-symbols; a symbol is bound by an axis of an input, by an axis of the node output where it first appears (a
-data-dependent size), or as a number that a node or an input yields.
+A region is a straight list of nodes. A node may hold regions of its own (`If`: two arms; `Loop`: a body), and a node
+may read any value of an enclosing region, as ONNX subgraphs may. Sizes and Python numbers are sympy expressions over
+symbols; a symbol is bound by an axis of an input, by an axis of the node output where it first appears (a data-
+dependent size), or as a number that a node or an input yields.
 """
 
 from __future__ import annotations
