@@ -6,6 +6,7 @@ A torch upgrade is this file's work alone: each name is here because no public o
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import torch.compiler
 import torch.fx.experimental._config as _shape_config
 from torch._C import DispatchKey as _DispatchKey
+from torch._dispatch.python import enable_python_dispatcher as symbolic_kernels
 from torch._decomp import decomposition_table as _decompositions
 from torch._dynamo.source import ConstantSource as _ConstantSource
 from torch._higher_order_ops.utils import HigherOrderOperator as HigherOrderOperator
@@ -60,6 +62,7 @@ __all__ = [
     "saying_exporting",
     "set_functional_value",
     "size_oblivious",
+    "symbolic_kernels",
     "to_functional",
 ]
 
@@ -260,3 +263,15 @@ def memory_of(wrapped: torch.Tensor) -> int:
 def argument_names(op: OpOverload) -> tuple[str, ...]:
     """The names of an operator's arguments in the order of its schema, which tell a mask from an operand."""
     return tuple(argument.name for argument in op._schema.arguments)
+
+
+@contextlib.contextmanager
+def quiet_fake_tensors() -> Iterator[None]:
+    """Torch logs a traceback for every fake kernel that fails; the failure reaches us as an exception anyway."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

@@ -59,7 +59,10 @@ def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
     broken: list[dict[str, int]] = []
     holding: set[int] = set()
     for sizes in _candidates(graph, assumption.expr, symbols):
-        holds = assumption.expr.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+        try:
+            holds = assumption.expr.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+        except ZeroDivisionError:  # the expression has no meaning for these sizes: eager will tell
+            holds = sympy.false
         if holds == sympy.true:
             holding.update(sizes.values())
         elif holds == sympy.false:

@@ -23,7 +23,7 @@ from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
-from trueport.torch_internals import saying_exporting, size_oblivious
+from trueport.torch_internals import quiet_fake_tensors, saying_exporting, size_oblivious
 
 _SMALLEST_HINT = 2
 
@@ -77,6 +77,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
         for mode in (
             saying_exporting(),
             size_oblivious(),
+            quiet_fake_tensors(),
             torch.no_grad(),
             tracer.symbols.fake_mode,
             tracer.recorder,

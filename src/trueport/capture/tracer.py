@@ -35,6 +35,7 @@ from trueport.torch_internals import (
     fake_from_real,
     from_functional,
     memory_of,
+    symbolic_kernels,
 )
 
 aten = torch.ops.aten
@@ -134,7 +135,7 @@ class Tracer:
         """Trace through torch's own definition of an operator that has no translation."""
         definition = decomposition_of(op)
         assert definition is not None
-        with self.functionaliser:
+        with self.functionaliser, symbolic_kernels():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
             self._ways[op] = _Way.RECORD
@@ -166,7 +167,7 @@ class Tracer:
         """What torch says that the operator returns, without recording how it finds out."""
         self._asking = True
         try:
-            with self.symbols.fake_mode:
+            with self.symbols.fake_mode, symbolic_kernels():
                 return op(*args, **kwargs)
         finally:
             self._asking = False
@@ -351,7 +352,8 @@ class _Functionaliser(FunctionalTensorMode):
         return self._tracer.dispatch(func, types, args, kwargs or {})
 
     def plainly(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        with symbolic_kernels():
+            return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 class _Recorder(ProxySlotMode):
