@@ -1,0 +1,1 @@
+"""Region graph to ONNX: `lower(graph, opset) -> Lowered`."""

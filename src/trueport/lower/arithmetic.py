@@ -1,0 +1,328 @@
+"""sympy expressions as ONNX nodes on tensors of shape [1].
+
+One rule per class of expression, found by the class's name: torch's own functions of sizes (`FloorDiv`, `PythonMod`,
+`IntTrueDiv`, ...) live in a private module, and their names are what its printers use too. Integers are int64, floats
+are float64, truth is bool: what Python computes with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+import sympy
+
+if TYPE_CHECKING:
+    from trueport.lower.builder import Builder
+    from trueport.lower.tensor import Tensor
+
+INT, FLOAT, BOOL = ir.DataType.INT64, ir.DataType.DOUBLE, ir.DataType.BOOL
+Rule = Callable[["Builder", sympy.Basic], "Tensor"]
+_RULES: dict[str, Rule] = {}
+
+_UNARY = {
+    "sqrt": "Sqrt",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "tan": "Tan",
+    "tanh": "Tanh",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "exp": "Exp",
+    "log": "Log",
+    "asinh": "Asinh",
+}
+_RELATIONS = {
+    "Equality": "Equal",
+    "StrictLessThan": "Less",
+    "LessThan": "LessOrEqual",
+    "StrictGreaterThan": "Greater",
+    "GreaterThan": "GreaterOrEqual",
+}
+
+
+def compute(op: Builder, expr: sympy.Basic) -> Tensor:
+    """The value of an expression, shape [1]."""
+    name = type(expr).__name__
+    if expr.is_Integer:
+        return op.const([int(expr)], INT)
+    if expr.is_Float or expr.is_Rational or expr.is_NumberSymbol:
+        return op.const([float(expr)], FLOAT)
+    if name in ("BooleanTrue", "BooleanFalse"):
+        return op.const([bool(expr)], BOOL)
+    if name.startswith("OpaqueUnaryFn_"):
+        return _unary(op, name.removeprefix("OpaqueUnaryFn_"), _part(op, expr, 0, FLOAT))
+    if name in _RELATIONS or name == "Unequality":
+        return _relation(op, expr)
+    if (rule := _RULES.get(name)) is None:
+        raise NotImplementedError(f"no ONNX arithmetic for {name} in {expr}")
+    return rule(op, expr)
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def add(function: Rule) -> Rule:
+        for name in names:
+            _RULES[name] = function
+        return function
+
+    return add
+
+
+def _part(op: Builder, expr: sympy.Basic, index: int, dtype: ir.DataType | None = None) -> Tensor:
+    value = op.sizes.length(expr.args[index])
+    return value if dtype is None else op.cast(value, dtype)
+
+
+def _alike(op: Builder, parts: list[Tensor]) -> list[Tensor]:
+    """Parts in one dtype: a float among them makes all float, and truth counts as 0 or 1."""
+    dtype = FLOAT if any(part.dtype == FLOAT for part in parts) else INT
+    return [op.cast(part, dtype) for part in parts]
+
+
+def _parts(op: Builder, expr: sympy.Basic) -> list[Tensor]:
+    return _alike(op, [op.sizes.length(part) for part in expr.args])
+
+
+def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
+    left, right = [op.sizes.length(part) for part in expr.args]
+    if not (left.dtype == right.dtype == BOOL):
+        left, right = _alike(op, [left, right])
+    name = type(expr).__name__
+    if name == "Unequality":
+        return op.Not(op.Equal(left, right))
+    compare: Tensor = getattr(op, _RELATIONS[name])(left, right)
+    return compare
+
+
+def _unary(op: Builder, name: str, x: Tensor) -> Tensor:
+    if name == "log2":
+        return op.Div(op.Log(x), math.log(2))
+    function: Callable[..., Tensor] = getattr(op, _UNARY[name])
+    return function(x)
+
+
+@rule(*_UNARY)
+def _function(op: Builder, expr: sympy.Basic) -> Tensor:
+    return _unary(op, type(expr).__name__, _part(op, expr, 0, FLOAT))
+
+
+@rule("Add")
+def _add(op: Builder, expr: sympy.Basic) -> Tensor:
+    """Terms with a negative factor are subtracted, so that `h - 1` is one node."""
+    plus, minus = [], []
+    for term in expr.args:
+        factor, rest = term.as_coeff_Mul()
+        if factor.is_Integer and factor < 0:
+            minus.append(op.sizes.length(-factor * rest))
+        else:
+            plus.append(op.sizes.length(term))
+    parts = _alike(op, [*plus, *minus])
+    plus, minus = parts[: len(plus)], parts[len(plus) :]
+    if not plus:
+        return op.Neg(reduce(op.Add, minus))
+    return reduce(op.Sub, minus, reduce(op.Add, plus))
+
+
+@rule("Mul")
+def _mul(op: Builder, expr: sympy.Basic) -> Tensor:
+    """Factors `1/q` and `x**-1` divide: exactly where the whole is known to be an integer, else in floating point."""
+    above, below = expr.as_numer_denom()
+    if below == 1:
+        first, *rest = expr.args
+        return op.Neg(op.sizes.length(sympy.Mul(*rest))) if first == -1 else reduce(op.Mul, _parts(op, expr))
+    dtype = INT if expr.is_integer else FLOAT
+    return op.Div(op.cast(op.sizes.length(above), dtype), op.cast(op.sizes.length(below), dtype))
+
+
+@rule("Pow", "PowByNatural")
+def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
+    """Small whole exponents multiply: the runtime's integer `Pow` goes through floating point."""
+    base, exponent = expr.args
+    if exponent.is_Integer and 0 < exponent <= 8:
+        return reduce(op.Mul, [op.sizes.length(base)] * int(exponent))
+    if exponent.is_Integer and exponent < 0:
+        return op.Div(op.const([1.0], FLOAT), op.cast(op.sizes.length(base**-exponent), FLOAT))
+    if exponent == sympy.Rational(1, 2):
+        return op.Sqrt(op.cast(op.sizes.length(base), FLOAT))
+    if type(expr).__name__ == "PowByNatural":
+        return op.cast(op.Round(op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))), INT)
+    return op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloatPow")
+def _float_pow(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloorDiv")
+def _floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
+    """Python's `//`, which rounds down; ONNX's integer `Div` rounds towards zero, the same only without signs."""
+    top, bottom = _parts(op, expr)
+    if top.dtype == FLOAT:
+        return op.Floor(op.Div(top, bottom))
+    if op.sizes.is_natural(expr.args[0]) and op.sizes.is_natural(expr.args[1]):
+        return op.Div(top, bottom)
+    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+
+
+@rule("CleanDiv")
+def _clean_div(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.Div, _parts(op, expr))
+
+
+@rule("CeilDiv")
+def _ceil_div(op: Builder, expr: sympy.Basic) -> Tensor:
+    top, bottom = _parts(op, expr)
+    negative = op.Neg(top)
+    return op.Neg(op.Div(op.Sub(negative, op.Mod(negative, bottom)), bottom))
+
+
+@rule("Mod", "PythonMod")
+def _mod(op: Builder, expr: sympy.Basic) -> Tensor:
+    """The sign follows the divisor, in Python as in ONNX's integer `Mod`."""
+    top, bottom = _parts(op, expr)
+    if top.dtype == FLOAT:
+        return op.Sub(top, op.Mul(op.Floor(op.Div(top, bottom)), bottom))
+    return op.Mod(top, bottom)
+
+
+@rule("ModularIndexing")
+def _modular_indexing(op: Builder, expr: sympy.Basic) -> Tensor:
+    """(base // divisor) % modulus, of naturals."""
+    base, divisor, modulus = _parts(op, expr)
+    return op.Mod(op.Div(base, divisor), modulus)
+
+
+@rule("IntTrueDiv", "FloatTrueDiv")
+def _true_div(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Div(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("LShift")
+def _left_shift(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Mul(_part(op, expr, 0), _power_of_two(op, expr))
+
+
+@rule("RShift")
+def _right_shift(op: Builder, expr: sympy.Basic) -> Tensor:
+    top, bottom = _part(op, expr, 0), _power_of_two(op, expr)
+    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+
+
+def _power_of_two(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.cast(op.Pow(op.const([2.0], FLOAT), _part(op, expr, 1, FLOAT)), INT)
+
+
+@rule("Max")
+def _max(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Max(*_parts(op, expr))
+
+
+@rule("Min")
+def _min(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Min(*_parts(op, expr))
+
+
+@rule("Abs")
+def _abs(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Abs(_part(op, expr, 0))
+
+
+@rule("Identity")
+def _identity(op: Builder, expr: sympy.Basic) -> Tensor:
+    return _part(op, expr, 0)
+
+
+@rule("ToFloat")
+def _to_float(op: Builder, expr: sympy.Basic) -> Tensor:
+    return _part(op, expr, 0, FLOAT)
+
+
+@rule("TruncToInt")
+def _trunc_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+    return _part(op, expr, 0, INT)
+
+
+@rule("TruncToFloat")
+def _trunc_to_float(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.cast(_part(op, expr, 0, INT), FLOAT)
+
+
+@rule("CeilToInt", "ceiling")
+def _ceil_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.cast(op.Ceil(_part(op, expr, 0, FLOAT)), INT)
+
+
+@rule("FloorToInt", "floor")
+def _floor_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.cast(op.Floor(_part(op, expr, 0, FLOAT)), INT)
+
+
+@rule("RoundToInt")
+def _round_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+    """Half to even, in Python as in ONNX."""
+    return op.cast(op.Round(_part(op, expr, 0, FLOAT)), INT)
+
+
+@rule("RoundDecimal")
+def _round_decimal(op: Builder, expr: sympy.Basic) -> Tensor:
+    scale = 10.0 ** int(expr.args[1])
+    return op.Div(op.Round(op.Mul(_part(op, expr, 0, FLOAT), scale)), scale)
+
+
+@rule("And")
+def _and(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.And, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
+
+
+@rule("Or")
+def _or(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.Or, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
+
+
+@rule("Xor")
+def _xor(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.Xor, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
+
+
+@rule("Not")
+def _not(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Not(_part(op, expr, 0, BOOL))
+
+
+@rule("BitwiseFn_bitwise_and")
+def _bitwise_and(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.BitwiseAnd, _parts(op, expr))
+
+
+@rule("BitwiseFn_bitwise_or")
+def _bitwise_or(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.BitwiseOr, _parts(op, expr))
+
+
+@rule("BitwiseFn_bitwise_xor")
+def _bitwise_xor(op: Builder, expr: sympy.Basic) -> Tensor:
+    return reduce(op.BitwiseXor, _parts(op, expr))
+
+
+@rule("Where", "ITE")
+def _where(op: Builder, expr: sympy.Basic) -> Tensor:
+    yes, no = _alike(op, [_part(op, expr, 1), _part(op, expr, 2)])
+    return op.Where(_part(op, expr, 0, BOOL), yes, no)
+
+
+@rule("Piecewise")
+def _piecewise(op: Builder, expr: sympy.Basic) -> Tensor:
+    """The first piece whose condition holds; the last one where none does."""
+    pieces: list[Any] = list(expr.args)
+    values = _alike(op, [op.sizes.length(value) for value, _ in pieces])
+    result = values[-1]
+    for value, (_, condition) in zip(reversed(values[:-1]), reversed(pieces[:-1]), strict=True):
+        result = op.Where(op.cast(op.sizes.length(condition), BOOL), value, result)
+    return result

@@ -1,0 +1,221 @@
+"""From the captured graph of regions to an ONNX model.
+
+    lower(graph, opset=20) -> Lowered(model, diagnostics)
+
+Every region is walked once. Each ATen call is handed to its translation, whose result is brought to the dtype that
+eager gives; a call that cannot be translated is noted and the walk goes on, so that one run names them all.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import sympy
+
+from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
+from trueport.lower.builder import Builder
+from trueport.lower.control import lower_control, made_here
+from trueport.lower.dtypes import align, onnx_dtype
+from trueport.lower.table import Style, Translation, is_dropped, translation_for
+from trueport.lower.tensor import Tensor
+from trueport.lower.weights import Weights
+from trueport.torch_internals import OpOverload
+
+CustomTable = Mapping[OpOverload, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The ONNX model, and what there is to say about it. There is no model when a diagnostic is an error."""
+
+    model: ir.Model | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
+    """Translate a captured graph. Errors are collected, never raised."""
+    lowering = Lowering(graph, opset, custom)
+    inputs = lowering.inputs()
+    lowering.run(graph.root)
+    if any(found.is_error for found in lowering.diagnostics):
+        return Lowered(None, tuple(lowering.diagnostics))
+    outputs = lowering.outputs()
+    op = lowering.op
+    main = ir.Graph(
+        inputs,
+        outputs,
+        nodes=op.scope.nodes,
+        initializers=lowering.weights.initializers,
+        opset_imports=op.domains,
+        name="main",
+    )
+    model = ir.Model(
+        main,
+        ir_version=10,
+        producer_name="trueport",
+        functions=list(op.functions.values()),
+    )
+    return Lowered(model, tuple(lowering.diagnostics))
+
+
+class Lowering:
+    """The walk over one graph: which ONNX value stands for which captured one."""
+
+    def __init__(self, graph: Graph, opset: int, custom: CustomTable | None = None) -> None:
+        self.graph = graph
+        self.custom = custom
+        self.diagnostics: list[Diagnostic] = []
+        self.op = Builder(opset, _names(graph))
+        self.op.sizes.name(
+            {symbol: size.name for symbol, size in graph.size_symbols.items()},
+            {symbol: size.minimum for symbol, size in graph.size_symbols.items()},
+        )
+        self.weights = Weights(self.op, graph.weights)
+        self._tensors: dict[Value, Tensor] = {}
+
+    # The ends
+
+    def inputs(self) -> list[Tensor]:
+        found = []
+        for given in self.graph.inputs:
+            sizes = given.value.shape if isinstance(given.value, Value) else ()
+            tensor = Tensor(self.op, given.name, onnx_dtype(given.value.dtype), sizes)
+            found.append(tensor)
+        for given, tensor in zip(self.graph.inputs, found, strict=True):
+            self.bind(given.value, tensor)
+        return found
+
+    def outputs(self) -> list[Tensor]:
+        """Tensors, numbers that differ between runs and numbers that do not; None and text are not ONNX outputs."""
+        wanted = [out for out in self.graph.outputs if isinstance(out.value, Value | Number | bool | int | float)]
+        own = made_here(self.op, [self.tensor(out.value) for out in wanted])
+        for out, tensor in zip(wanted, own, strict=True):
+            tensor.name = out.name
+        return own
+
+    # Values
+
+    def bind(self, value: Value | Number, tensor: Tensor) -> None:
+        """`tensor` stands for `value` from here on, and its axes for their symbols."""
+        if isinstance(value, Value):
+            self._tensors[value] = tensor
+            self.op.sizes.bind(tensor, value.shape)
+        else:
+            self.op.sizes.bind_number(value, tensor)
+
+    def tensor(self, value: Any, dtype: ir.DataType | None = None) -> Tensor:
+        """The ONNX value of a captured value, a Number or a Python constant; in a dtype, if one is named."""
+        if isinstance(value, Value):
+            found = self._tensors.get(value)
+            if found is None and (found := self.weights.find(value)) is not None:
+                self._tensors[value] = found
+            if found is None:
+                raise LookupError(f"{value!r} is used where nothing has made it")
+        elif isinstance(value, Number | sympy.Basic):
+            found = self.op.size(value)
+        else:
+            found = self.op.const(value, ir.DataType.DOUBLE if isinstance(value, float) and dtype is None else dtype)
+        return found if dtype is None else self.op.cast(found, dtype)
+
+    def argument(self, arg: Any) -> Any:
+        """An argument of an ATen call as translations take it."""
+        if isinstance(arg, Value):
+            return self.tensor(arg)
+        if isinstance(arg, Number):
+            return int(arg.expr) if arg.expr.is_Integer else arg
+        if isinstance(arg, list | tuple):
+            return [self.argument(item) for item in arg]
+        return arg
+
+    # The walk
+
+    def run(self, region: Region) -> None:
+        for node in region.nodes:
+            with self.op.translating(node):
+                self._node(node)
+
+    def _node(self, node: Node) -> None:
+        if isinstance(node.op, Control):
+            lower_control(self, node)
+            return
+        if is_dropped(node.op):
+            return
+        translation = translation_for(node.op, self.custom)
+        if translation is None:
+            message = f"`{node.op}` has no ONNX translation and no decomposition"
+            self._give_up(node, UnsupportedOperator(message=message, place=node.place, label=str(node.op)))
+            return
+        try:
+            results = self._translate(node, translation)
+            self._settle(node, results)
+        except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
+            self._give_up(node, _failed(node, error))
+
+    def _translate(self, node: Node, translation: Translation) -> Sequence[Any]:
+        args = [self.argument(arg) for arg in node.args]
+        kwargs = {name: self.argument(arg) for name, arg in node.kwargs.items()}
+        args, kwargs = align(self.op, node, args, kwargs)
+        if translation.style is Style.BUILDER:
+            result = translation.function(self.op, *args, **kwargs)
+        else:
+            from trueport.lower import torchlib
+
+            result = torchlib.call(self.op, translation.function, args, kwargs)
+            if node.returns is Returns.LIST and isinstance(result, Tensor):
+                result = [self.op.SequenceAt(result, np.int64(i)) for i in range(len(node.outputs))]
+        if node.returns in (Returns.TUPLE, Returns.LIST):
+            return list(result)
+        return [result]
+
+    def _settle(self, node: Node, results: Sequence[Any]) -> None:
+        """Bind what a translation returned, in the dtype that eager gives."""
+        for value, result in zip(node.outputs, results, strict=False):
+            if value is None or result is None:
+                continue
+            tensor = result if isinstance(result, Tensor) else self.op.const(result, value.dtype)
+            if tensor.dtype is None:
+                tensor.dtype = onnx_dtype(value.dtype)
+            if isinstance(value, Value):
+                tensor = self.op.cast(tensor, value.dtype)
+                if tensor.sizes is None:
+                    tensor.settle(value.shape)
+            self.bind(value, tensor)
+
+    def _give_up(self, node: Node, diagnostic: Diagnostic) -> None:
+        """Note it, and stand something in for the results so that the rest of the model is looked at too."""
+        self.diagnostics.append(diagnostic)
+        for value in node.outputs:
+            if value is not None:
+                sizes = value.shape if isinstance(value, Value) else ()
+                self.bind(value, Tensor(self.op, self.op.new_name("missing"), onnx_dtype(value.dtype), sizes))
+
+
+def _names(graph: Graph) -> set[str]:
+    """Names that are the user's: no value of ours may have one of them."""
+    return (
+        {given.name for given in graph.inputs} | {out.name for out in graph.outputs} | {w.name for w in graph.weights}
+    )
+
+
+def _failed(node: Node, error: Exception) -> TranslationFailed:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    shown = [f"{name}={_brief(arg)}" for name, arg in [*enumerate(node.args), *node.kwargs.items()]]
+    return TranslationFailed(
+        message=f"`{node.op}` could not be translated: {type(error).__name__}: {error}",
+        place=node.place,
+        label=str(node.op),
+        seen=(f"called with {', '.join(shown)}", f"raised at {last.filename}:{last.lineno}"),
+    )
+
+
+def _brief(arg: Any) -> str:
+    text = repr(arg)
+    return text if len(text) < 60 else text[:57] + "..."

@@ -1,0 +1,96 @@
+"""What an ONNX operator takes and gives, read once per operator from the schemas of the `onnx` package.
+
+`onnx_ir.schemas.OpSignature.from_op_schema` costs as much as building a dozen nodes; this keeps only what building a
+node needs: which inputs must agree in dtype, which dtype an output then has, and how an attribute is spelt.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+from onnx.defs import OpSchema
+
+TENSOR_TYPES: dict[str, ir.DataType] = {
+    "tensor(float)": ir.DataType.FLOAT,
+    "tensor(double)": ir.DataType.DOUBLE,
+    "tensor(float16)": ir.DataType.FLOAT16,
+    "tensor(bfloat16)": ir.DataType.BFLOAT16,
+    "tensor(int8)": ir.DataType.INT8,
+    "tensor(int16)": ir.DataType.INT16,
+    "tensor(int32)": ir.DataType.INT32,
+    "tensor(int64)": ir.DataType.INT64,
+    "tensor(uint8)": ir.DataType.UINT8,
+    "tensor(uint16)": ir.DataType.UINT16,
+    "tensor(uint32)": ir.DataType.UINT32,
+    "tensor(uint64)": ir.DataType.UINT64,
+    "tensor(bool)": ir.DataType.BOOL,
+    "tensor(string)": ir.DataType.STRING,
+    "tensor(complex64)": ir.DataType.COMPLEX64,
+    "tensor(complex128)": ir.DataType.COMPLEX128,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One input or output: a dtype that never changes, or the name of the dtype that it shares with others."""
+
+    shares: str
+    dtype: ir.DataType | None
+    variadic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    name: str
+    domain: str
+    since_version: int
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    required_outputs: int
+    attributes: dict[str, ir.AttributeType]
+    allowed: dict[str, frozenset[str]]
+    """Dtypes that each shared name admits, as ONNX writes them."""
+    has_body: bool
+    """Defined by a function over other operators, which a runtime without a kernel may expand."""
+
+    def input(self, index: int) -> Slot:
+        return self.inputs[index] if index < len(self.inputs) else self.inputs[-1]
+
+
+@functools.cache
+def signature_of(name: str, opset: int, domain: str = "") -> Signature:
+    """The signature of an operator as of an opset. Raises LookupError when that opset does not have it."""
+    try:
+        schema = onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError as error:
+        raise LookupError(f"ONNX has no operator {domain or 'ai.onnx'}::{name} in opset {opset}") from error
+    allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
+    variadic = OpSchema.FormalParameterOption.Variadic
+
+    def slot(param: OpSchema.FormalParameter) -> Slot:
+        types = allowed.get(param.type_str, frozenset((param.type_str,)))
+        fixed = TENSOR_TYPES.get(next(iter(types))) if len(types) == 1 else None
+        # Heterogeneous variadic inputs (the carried values of a Loop) share a name without sharing a dtype.
+        shares = param.type_str if param.is_homogeneous else ""
+        return Slot(shares, fixed, param.option == variadic)
+
+    return Signature(
+        name=schema.name,
+        domain=schema.domain,
+        since_version=schema.since_version,
+        inputs=tuple(slot(p) for p in schema.inputs),
+        outputs=tuple(slot(p) for p in schema.outputs),
+        required_outputs=schema.min_output,
+        attributes={n: _attribute_type(a) for n, a in schema.attributes.items()},
+        allowed=allowed,
+        has_body=bool(
+            getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False)
+        ),
+    )
+
+
+def _attribute_type(attribute: OpSchema.Attribute) -> ir.AttributeType:
+    return ir.AttributeType[str(attribute.type).rpartition(".")[2]]

@@ -1,0 +1,279 @@
+"""Sizes that are not the same in every run, as ONNX integers.
+
+A size is a sympy expression over symbols. A symbol is bound by an axis of a tensor (`Shape` of it), by a compound axis
+that can be solved for it (an input of length `2*s + 1`), or by a 0-d tensor (`.item()`, a Python number among the
+inputs). Nothing is emitted before a translation asks; then each expression is computed once per scope.
+
+Expressions are computed as tensors of shape [1], so that they join into shapes without any reshaping; `scalar` takes
+the axis off where a 0-d tensor is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import onnx_ir as ir
+import sympy
+
+from trueport.capture.graph import Number, Size
+from trueport.lower.arithmetic import compute
+from trueport.lower.scope import Shelf
+
+if TYPE_CHECKING:
+    from trueport.lower.builder import Builder
+    from trueport.lower.tensor import Tensor
+
+AnySize: TypeAlias = int | sympy.Basic | Number
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A symbol that is found on an axis: `multiple * symbol + offset` is its length."""
+
+    tensor: Tensor
+    axis: int
+    multiple: int = 1
+    offset: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        return self.multiple == 1 and self.offset == 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A symbol that is the content of a 0-d tensor."""
+
+    tensor: Tensor
+
+
+class Sizes:
+    """The size arithmetic of one model."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._op = builder
+        self._names: Mapping[sympy.Basic, sympy.Symbol] = {}
+        self._minimum: Mapping[sympy.Basic, int] = {}
+        self._sources: Shelf[sympy.Basic, _Axis | _Item] = Shelf("size sources")
+        self._lengths: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape [1]")
+        self._scalars: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape []")
+        self._vectors: Shelf[tuple[object, ...], Tensor] = Shelf("shapes")
+        self._on_axes: set[sympy.Basic] = set()
+        self._declared: dict[sympy.Basic, str] = {}
+
+    # What is known beforehand
+
+    def name(self, symbols: Mapping[sympy.Symbol, str], minimum: Mapping[sympy.Symbol, int]) -> None:
+        """The user's names of the free sizes, and how small each may be."""
+        self._names = {symbol: sympy.Symbol(name) for symbol, name in symbols.items()}
+        self._minimum = dict(minimum)
+
+    def declared(self, sizes: Sequence[Size]) -> ir.Shape:
+        """Sizes as ONNX declares them: numbers, and the user's names where the size is free."""
+        return ir.Shape([size if isinstance(size, int) else self._declare(size) for size in sizes])
+
+    def _declare(self, size: sympy.Expr) -> int | str:
+        if size.is_Integer:
+            return int(size)
+        if (text := self._declared.get(size)) is None:
+            text = self._declared[size] = str(size.xreplace(self._names))
+        return text
+
+    # Binding
+
+    def bind(self, tensor: Tensor, sizes: Sequence[Size]) -> None:
+        """Learn the symbols that the axes of this tensor give."""
+        for axis, size in enumerate(sizes):
+            if isinstance(size, int) or size.is_Integer:
+                continue
+            if size.is_Symbol:
+                self._on_axes.add(size)
+                if self._sources.get(self._op.scope, size) is None:
+                    self._sources.put(self._op.scope, size, _Axis(tensor, axis))
+            elif (solved := _solve(size)) is not None:
+                symbol, multiple, offset = solved
+                if self._sources.get(self._op.scope, symbol) is None:
+                    self._sources.put(self._op.scope, symbol, _Axis(tensor, axis, multiple, offset))
+
+    def bind_number(self, number: Number, tensor: Tensor) -> None:
+        """Learn the symbol of a Python number that is the content of a 0-d tensor."""
+        expr = number.expr
+        symbols = [s for s in expr.free_symbols if self._sources.get(self._op.scope, s) is None]
+        if expr.is_Symbol:
+            if symbols:
+                self._sources.put(self._op.scope, expr, _Item(self._op.cast(tensor, number.dtype)))
+        elif isinstance(expr, sympy.Eq) and expr.args[0].is_Symbol and expr.args[1] == 1 and symbols:
+            # How the trace writes a bool that a tensor yields: `u0 == 1`.
+            self._sources.put(self._op.scope, expr.args[0], _Item(self._op.cast(tensor, ir.DataType.INT64)))
+        elif len(symbols) == 1 and (solved := _solve(expr)) is not None:
+            symbol, multiple, offset = solved
+            self._sources.put(self._op.scope, symbol, _Item((tensor - offset) / multiple))
+
+    # Asking
+
+    def scalar(self, size: AnySize) -> Tensor:
+        """As a 0-d tensor: int64, float64 or bool."""
+        if isinstance(size, bool | int | float):
+            return self._op.const(size, ir.DataType.DOUBLE if isinstance(size, float) else None)
+        expr = _expr(size)
+        if expr.is_Integer:
+            return self._op.const(int(expr))
+        found = self._scalars.get(self._op.scope, expr)
+        if found is None:
+            source = self._sources.get(self._op.scope, expr)
+            if isinstance(source, _Item):
+                found = source.tensor
+            else:
+                found = self._op.Squeeze(self.length(expr), self._op.ints(0))
+            found.sizes = ()
+            self._scalars.put(self._op.scope, expr, found)
+        return _in_kind(self._op, found, size)
+
+    def length(self, size: AnySize) -> Tensor:
+        """As a tensor of shape [1]."""
+        expr = _expr(size)
+        found = self._lengths.get(self._op.scope, expr)
+        if found is None:
+            found = self._compute(expr)
+            found.sizes = (1,)
+            self._lengths.put(self._op.scope, expr, found)
+        return found
+
+    def vector(self, sizes: Sequence[AnySize | Tensor]) -> Tensor:
+        """As a 1-d int64 tensor; a constant when all are known."""
+        items = [_plain(size) for size in sizes]
+        if all(isinstance(item, int) for item in items):
+            return self._op.ints(*items)  # type: ignore[arg-type]
+        key = tuple(items)
+        found = self._vectors.get(self._op.scope, key)
+        if found is None:
+            parts = list(self._parts(items))
+            found = parts[0] if len(parts) == 1 else self._op.Concat(*parts, axis=0)
+            found.sizes = (len(items),)
+            self._vectors.put(self._op.scope, key, found)
+        return found
+
+    def reshape_target(self, before: Sequence[Size] | None, after: Sequence[AnySize]) -> Tensor:
+        """The second input of `Reshape`: as constant as it can be.
+
+        1. A size that stays on its axis is `0` (copy it).
+        2. One size may be `-1` when all others are known and positive; otherwise an empty tensor would leave it open.
+        3. The rest is computed.
+        """
+        items = [_plain(size) for size in after]
+        copied = [
+            not isinstance(item, int) and before is not None and i < len(before) and item == before[i]
+            for i, item in enumerate(items)
+        ]
+        free = [i for i, item in enumerate(items) if not isinstance(item, int) and not copied[i]]
+        if len(free) == 1 and all(i == free[0] or self.is_positive(item) for i, item in enumerate(items)):
+            items[free[0]] = -1
+        return self.vector([0 if copy else item for item, copy in zip(items, copied, strict=True)])
+
+    def is_positive(self, size: AnySize | Tensor) -> bool:
+        """Known to be at least 1, in every run."""
+        if isinstance(size, int):
+            return size > 0
+        if isinstance(size, Number):
+            size = size.expr
+        if not isinstance(size, sympy.Basic):
+            return False
+        if size.is_Integer:
+            return bool(size > 0)
+        if size.is_Symbol:
+            return self._minimum.get(size, 0) >= 1
+        return isinstance(size, sympy.Mul) and all(self.is_positive(factor) for factor in size.args)
+
+    def is_natural(self, expr: sympy.Basic) -> bool:
+        """Known not to be negative, in every run."""
+        if expr.is_Symbol:
+            return expr in self._on_axes or bool(expr.is_nonnegative)
+        if expr.is_number:
+            return bool(expr >= 0)
+        if type(expr).__name__ in ("Add", "Mul", "FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod", "Min", "Pow"):
+            return all(self.is_natural(part) for part in expr.args)
+        if type(expr).__name__ == "Max":
+            return any(self.is_natural(part) for part in expr.args)
+        return False
+
+    # Computing
+
+    def _compute(self, expr: sympy.Basic) -> Tensor:
+        if not expr.is_Symbol:
+            return compute(self._op, expr)
+        source = self._sources.get(self._op.scope, expr)
+        if source is None:
+            raise LookupError(f"the size {expr} is used where no tensor in sight has it")
+        if isinstance(source, _Item):
+            return self._op.Reshape(source.tensor, self._op.ints(1))
+        length = self._op.Shape(source.tensor, start=source.axis, end=source.axis + 1)
+        if source.offset:
+            length = length - source.offset
+        return length if source.multiple == 1 else length / source.multiple
+
+    def _parts(self, items: Sequence[int | sympy.Basic | Tensor]) -> Iterable[Tensor]:
+        """Joins of runs: neighbouring known sizes are one constant, neighbouring axes of a tensor one `Shape`."""
+        start = 0
+        while start < len(items):
+            stop = start + 1
+            item = items[start]
+            if isinstance(item, int):
+                while stop < len(items) and isinstance(items[stop], int):
+                    stop += 1
+                yield self._op.ints(*items[start:stop])  # type: ignore[arg-type]
+            elif isinstance(item, sympy.Basic):
+                source = self._plain_axis(item)
+                while source and stop < len(items) and self._is_axis(items[stop], source, stop - start):
+                    stop += 1
+                if source and stop - start > 1:
+                    yield self._op.Shape(source.tensor, start=source.axis, end=source.axis + stop - start)
+                else:
+                    yield self.length(item)
+            else:
+                yield self._op.Reshape(self._op.cast(item, ir.DataType.INT64), self._op.ints(1))
+            start = stop
+
+    def _plain_axis(self, expr: sympy.Basic) -> _Axis | None:
+        source = self._sources.get(self._op.scope, expr) if expr.is_Symbol else None
+        return source if isinstance(source, _Axis) and source.is_plain else None
+
+    def _is_axis(self, item: object, first: _Axis, steps: int) -> bool:
+        """Whether `item` is the length of the axis that comes `steps` after the first one."""
+        sizes, axis = first.tensor.sizes or (), first.axis + steps
+        return axis < len(sizes) and not isinstance(item, int) and item == sizes[axis]
+
+
+def _expr(size: AnySize) -> sympy.Basic:
+    if isinstance(size, Number):
+        return size.expr
+    return sympy.Integer(size) if isinstance(size, int) else size
+
+
+def _plain(size: AnySize | Tensor) -> int | sympy.Basic | Tensor:
+    if isinstance(size, Number):
+        size = size.expr
+    if isinstance(size, sympy.Basic) and size.is_Integer:
+        return int(size)
+    return size
+
+
+def _solve(size: sympy.Basic) -> tuple[sympy.Symbol, int, int] | None:
+    """(symbol, multiple, offset) of a size that is linear in its only symbol, whatever the offset."""
+    if len(size.free_symbols) != 1:
+        return None
+    (symbol,) = size.free_symbols
+    multiple = sympy.diff(size, symbol) if isinstance(size, sympy.Add | sympy.Mul) else None
+    if multiple is None or not multiple.is_Integer or multiple == 0:
+        return None
+    offset = size.subs(symbol, 0)
+    return (symbol, int(multiple), int(offset)) if offset.is_Integer else None
+
+
+def _in_kind(op: Builder, value: Tensor, size: AnySize) -> Tensor:
+    """A Number says of which Python type it is; an expression over integers may stand for a float."""
+    if not isinstance(size, Number):
+        return value
+    wanted = {int: ir.DataType.INT64, float: ir.DataType.DOUBLE, bool: ir.DataType.BOOL}[size.kind]
+    return op.cast(value, wanted)

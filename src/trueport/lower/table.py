@@ -1,0 +1,134 @@
+"""Which function translates which ATen operator.
+
+In order of precedence: the `custom_translation_table` of the call, what was registered with `@op` (the user's packages
+and ours, in `lower/ops/`), and onnxscript's torchlib. An operator found here is a leaf of the capture.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from trueport.torch_internals import OpOverload
+
+F = TypeVar("F", bound=Callable[..., Any])
+ENTRY_POINTS = "trueport.ops"
+
+
+class Style(Enum):
+    """How a translation is called."""
+
+    BUILDER = "builder"  # translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's
+    ONNXSCRIPT = "onnxscript"  # translate(*args, **kwargs): calls onnxscript's opsets; sizes are tensors
+    TORCHLIB = "torchlib"  # the same, with a signature that tells inputs from attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    name: str
+    function: Callable[..., Any]
+    style: Style
+
+
+_REGISTERED: dict[str, Translation] = {}
+_DROPPED: set[str] = set()
+_TAKEN_APART: set[str] = set()
+
+
+def op(*names: str) -> Callable[[F], F]:
+    """Register the translation of one or more operators, written `namespace::name` or `namespace::name.overload`.
+
+    A function whose first parameter is called `op` gets the builder for it, and then the arguments of the ATen call:
+
+        @trueport.op("mylib::twice")
+        def twice(op, x):
+            return op.Mul(x, 2)
+
+    Any other function gets the arguments only, and builds its nodes with onnxscript's opsets.
+    """
+
+    def register(function: F) -> F:
+        for name in names:
+            name = name.removesuffix(".default")
+            _REGISTERED[name] = Translation(name, function, _style(function))
+            _TAKEN_APART.discard(name)
+        return function
+
+    return register
+
+
+def dropped(*names: str) -> None:
+    """Operators that compute nothing (assertions): their calls leave no trace in ONNX."""
+    _DROPPED.update(names)
+
+
+def taken_apart(*names: str) -> None:
+    """Operators that torchlib translates worse than torch's own decomposition of them."""
+    _TAKEN_APART.update(names)
+
+
+def translation_for(
+    target: OpOverload, custom: Mapping[OpOverload, Callable[..., Any]] | None = None
+) -> Translation | None:
+    """How to translate a call of this operator; None when nobody knows."""
+    if custom and (function := custom.get(target)) is not None:
+        return Translation(name_of(target), function, _style(function))
+    return _translation(name_of(target))
+
+
+def is_supported(target: OpOverload) -> bool:
+    """Whether the operator is a leaf: it has a translation, or computes nothing."""
+    return translation_for(target) is not None or is_dropped(target)
+
+
+def is_ours(target: OpOverload) -> bool:
+    """Whether the translation was registered with `@op`: a composite operator is then worth keeping whole."""
+    _discover()
+    return name_of(target) in _REGISTERED
+
+
+def is_dropped(target: OpOverload) -> bool:
+    _discover()
+    return name_of(target) in _DROPPED
+
+
+def name_of(target: OpOverload) -> str:
+    """`aten::linear`, `aten::add.Tensor`."""
+    return str(target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+
+
+def _translation(name: str) -> Translation | None:
+    _discover()
+    if (found := _REGISTERED.get(name)) is not None:
+        return found
+    if name in _TAKEN_APART:
+        return None
+    # Imported here: half a second that a model of our own operators need not pay.
+    from trueport.lower import torchlib
+
+    function = torchlib.find(name)
+    return None if function is None else Translation(name, function, Style.TORCHLIB)
+
+
+def _style(function: Callable[..., Any]) -> Style:
+    if hasattr(function, "op_signature"):
+        return Style.TORCHLIB
+    first = next(iter(inspect.signature(function).parameters), None)
+    return Style.BUILDER if first == "op" else Style.ONNXSCRIPT
+
+
+@functools.cache
+def _discover() -> None:
+    """Import our families of operators, then the packages that offer theirs."""
+    ours = importlib.import_module("trueport.lower.ops")
+    for module in pkgutil.iter_modules(ours.__path__):
+        importlib.import_module(f"{ours.__name__}.{module.name}")
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        entry.load()

@@ -1,0 +1,87 @@
+"""Weights as initializers that share torch's storage until they are written."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from trueport.capture.graph import Value, Weight
+from trueport.lower.builder import Builder
+from trueport.lower.dtypes import onnx_dtype
+from trueport.lower.tensor import Tensor
+
+
+class WeightTensor(ir.Tensor[torch.Tensor]):
+    """A torch tensor seen as an ONNX one. Nothing is copied until the bytes are asked for.
+
+    Writing goes from torch's memory to the file. A weight that is a view with gaps or a transposition is first made
+    contiguous by torch, alone and for the time of its writing: numpy would take thirty times as long for it.
+    """
+
+    def __init__(self, tensor: torch.Tensor, name: str) -> None:
+        super().__init__(tensor.detach(), dtype=onnx_dtype(tensor.dtype), shape=ir.Shape(tensor.shape), name=name)
+
+    @property
+    def source(self) -> torch.Tensor:
+        """The user's own tensor."""
+        return self.raw
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        return _as_numpy(self.source, self.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def tobytes(self) -> bytes:
+        return _bytes(self.source).tobytes()
+
+    def tofile(self, file: BinaryIO) -> None:
+        file.write(_bytes(self.source).data)
+
+
+def _bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The elements in order, as bytes: torch's own memory where it is contiguous already."""
+    dense = tensor.resolve_conj().resolve_neg().cpu().contiguous()
+    return dense.reshape(-1).view(torch.uint8).numpy()
+
+
+def _as_numpy(tensor: torch.Tensor, dtype: ir.DataType) -> np.ndarray[Any, Any]:
+    """numpy has no bfloat16 and no 8-bit floats of its own: their bits are handed over under ml_dtypes' names."""
+    tensor = tensor.resolve_conj().resolve_neg()
+    if dtype.numpy().isbuiltin == 1:
+        return tensor.numpy(force=True)
+    bits = torch.uint8 if tensor.element_size() == 1 else torch.uint16
+    return tensor.view(bits).numpy(force=True).view(dtype.numpy())
+
+
+class Weights:
+    """The weights that the model uses, each stored once. A weight that no node reads is left out."""
+
+    def __init__(self, op: Builder, weights: tuple[Weight, ...]) -> None:
+        self._op = op
+        self._by_value = {weight.value: weight for weight in weights}
+        self._stored: dict[tuple[object, ...], Tensor] = {}
+        self.initializers: list[Tensor] = []
+
+    def find(self, value: Value) -> Tensor | None:
+        weight = self._by_value.get(value)
+        return None if weight is None else self._initializer(weight)
+
+    def _initializer(self, weight: Weight) -> Tensor:
+        key = _storage(weight.tensor)
+        if (found := self._stored.get(key)) is None:
+            found = Tensor(self._op, weight.name, onnx_dtype(weight.tensor.dtype), tuple(weight.tensor.shape))
+            found.const_value = WeightTensor(weight.tensor, weight.name)
+            self._stored[key] = found
+            self.initializers.append(found)
+        return found
+
+
+def _storage(tensor: torch.Tensor) -> tuple[object, ...]:
+    """Equal for two tensors that are the same elements of the same memory, in the same order."""
+    where = tensor.untyped_storage().data_ptr() if tensor.numel() else id(tensor)
+    return where, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj()
