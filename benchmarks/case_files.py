@@ -109,7 +109,8 @@ def _import(suite: Suite) -> ModuleType:
     name = f"trueport_cases_{suite}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, folder() / f"{suite}.py")
-        assert spec and spec.loader
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)

@@ -24,7 +24,7 @@ MARKS = {Verdict.FAITHFUL: "✓", Verdict.DIAGNOSED: "◇"}
 
 
 def summary(rows: Sequence[Row], exporters: Sequence[str]) -> str:
-    """Verdicts by category, one table per exporter side by side: faithful, diagnosed, refused, silent, invalid, crashed."""
+    """How many of each verdict, by category, the exporters side by side."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.category, []).append(row)

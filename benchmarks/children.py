@@ -61,6 +61,8 @@ def run(
         sender.close()
         try:
             _watch(child.pid or 0, receiver, began + limit, ending, sample_memory)
+            if not ending.died:
+                child.join(10)  # time to leave in order: a killed process leaks its named semaphores
         finally:
             _end_group(child.pid or 0)
             child.kill()  # for the moment before it leads its group

@@ -109,7 +109,7 @@ def _per_leaf(value: Any, declared: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What an exporter's error told the user. `at` is `file:line` in the user's own files, empty where it named none."""
+    """What an exporter's error told the user. `at` is `file:line` in the user's own files, or empty."""
 
     at: str
     code: str
@@ -123,8 +123,9 @@ def read_refusal(exporter: str, error: BaseException, own_files: str, has_own_li
     library modules only (`nn.Sequential(nn.Linear)`): there a coded finding that names the module is all one can ask.
     """
     if exporter != "trueport":
-        text = "\n".join(_messages(error))
-        return Refusal(_line_in_text(text, own_files), "", f"{type(error).__name__}: {_first_line(error)}")
+        chain = list(_causes(error))
+        text = "\n".join(map(str, chain))
+        return Refusal(_line_in_text(text, own_files), "", f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}")
     import trueport
 
     if not isinstance(error, trueport.ExportError):
@@ -141,12 +142,12 @@ def read_refusal(exporter: str, error: BaseException, own_files: str, has_own_li
     return Refusal(at, first.code, first.message)
 
 
-def _messages(error: BaseException | None) -> Iterator[str]:
-    """Its own words and those of what caused it, but not the traceback: a stack is not an explanation."""
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """It and what caused it; their words count, not their tracebacks: a stack is not an explanation."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        yield str(error)
+        yield error
         error = error.__cause__ or error.__context__
 
 

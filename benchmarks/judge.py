@@ -69,29 +69,28 @@ def judge(subject: Subject, exporter: str, folder: Path, phase: Callable[[str], 
     request = Request(copy.deepcopy(subject.model), args, kwargs, subject.dynamic_shapes, path)
     started = cpu_seconds()
     try:
-        with torch.no_grad():
-            EXPORTERS[exporter](request)
-    except Exception as error:  # any error of an exporter is a result here, and is kept in the judgement
+        EXPORTERS[exporter](request)
+    except Exception as error:  # noqa: BLE001 any error of an exporter is a result here, and is kept in the judgement
         told = read_refusal(exporter, error, subject.own_files, has_lines_in(subject.model, subject.own_files))
         verdict = Verdict.CRASHED if not told.on_purpose else Verdict.DIAGNOSED if told.at else Verdict.REFUSED
         return Judgement(verdict, told.message, told.at, told.code, cpu_seconds() - started)
     spent = cpu_seconds() - started
     phase("run")
     verdict, detail = judge_file(path, subject, references)
-    return Judgement(verdict, detail, cpu_seconds=spent)
+    return Judgement(verdict, detail.replace(f"{folder}/", ""), cpu_seconds=spent)
 
 
 def judge_file(path: Path, subject: Subject, references: Sequence[list[list[Leaf] | None]]) -> tuple[Verdict, str]:
     """Run the file on every call and compare with each reference; one reference that agrees throughout is enough."""
     try:
         model = OnnxModel(path)
-    except Exception as error:  # onnxruntime raises many unrelated types; all mean "does not load"
+    except Exception as error:  # noqa: BLE001 onnxruntime raises many unrelated types; all mean "does not load"
         return Verdict.INVALID, f"does not load: {_brief(error)}"
     answers: list[list[Array] | str] = []
     for args, kwargs in [subject.inputs, *subject.more]:
         try:
             answers.append(model(named_leaves(subject.model, args, kwargs)))
-        except Exception as error:  # as above: all mean "does not run"
+        except Exception as error:  # noqa: BLE001 as above: all mean "does not run"
             answers.append(_brief(error))
     judged = [_agreement(answers, reference, subject.tolerance) for reference in references]
     order = (Verdict.FAITHFUL, Verdict.INVALID, Verdict.SILENT)

@@ -57,7 +57,7 @@ class OnnxModel:
 
 def _as_array(leaf: Leaf, onnx_type: str, shape: list[object]) -> Array:
     if isinstance(leaf, torch.Tensor):
-        return np.ascontiguousarray(leaf.detach().numpy())
+        return leaf.detach().contiguous().numpy()
     dtype = NUMPY_OF[onnx_type]
     return np.full([1] * len(shape), leaf, dtype=dtype)
 
