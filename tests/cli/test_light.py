@@ -104,6 +104,11 @@ class TestHowACommandEnds:
         assert "KeyError: 's0'" in shown.err
         assert "Traceback" not in shown.err
 
+    def test_an_interrupted_command_is_no_finding(self) -> None:
+        with pytest.raises(SystemExit) as ended, told_plainly(debug=False):
+            raise KeyboardInterrupt
+        assert ended.value.code == Exit.INTERRUPTED
+
     def test_debug_shows_the_traceback(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit), told_plainly(debug=True):
             raise KeyError("s0")

@@ -27,6 +27,7 @@ class Exit(IntEnum):
     FINDINGS = 1
     USAGE = 2
     OUR_FAULT = 3
+    INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 
 @contextlib.contextmanager
@@ -40,6 +41,8 @@ def told_plainly(debug: bool) -> Iterator[None]:
         usage = isinstance(refused, UsageError)
         print_to(Console(stderr=usage), diagnostics_lines(refused.diagnostics))
         raise SystemExit(Exit.USAGE if usage else Exit.FINDINGS) from None
+    except KeyboardInterrupt:
+        raise SystemExit(Exit.INTERRUPTED) from None
     except Exception as fault:  # noqa: BLE001 - the last wall: a bug of ours is told as one, never as a bare traceback
         if debug:
             traceback.print_exc()
