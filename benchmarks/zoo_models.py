@@ -1,21 +1,22 @@
 """Nine architectures of `transformers` with random weights and tiny configurations; nothing is downloaded.
 
-Each builder returns a subject for the judge: the example, other sizes, and padded masks. Sizes are declared as a user of a
-language model would: batch and sequence free from 1, the sequence up to what the positions allow.
+Each builder returns a subject for the judge: the example, other sizes, and padded masks. Sizes are declared as a user
+of a language model would: batch and sequence free from 1, the sequence up to what the positions allow.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from torch.export import Dim
 
 from benchmarks.judge import Inputs, Subject
 
+transformers: Any = importlib.import_module("transformers")  # its own annotations of configurations are too narrow
 LIBRARY = str(Path(transformers.__file__).parent)
 VOCABULARY = 99
 POSITIONS = 64
