@@ -1,0 +1,208 @@
+"""Eager judges what the trace assumed about free sizes.
+
+For each assumption there are sizes that break it. If eager refuses them all, the model itself needs the assumption and
+nothing is lost. If eager accepts one, then either the user's own code took a decision on a size, and the other arm would
+be missing from the graph: an error; or torch (or a library, for speed) decided, and the exported model has to show on
+exactly those sizes that the decision made no difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from trueport.capture.assumptions import Judged, frozen_numbers, judge
+from trueport.capture.graph import Graph, SizeAssumption
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
+from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
+from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
+from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
+from trueport.load.job import Job
+from trueport.verify.draw import draw
+from trueport.verify.sizes import example_sizes
+
+Sizes = Mapping[str, int]
+Accepts = Callable[[Sequence[object]], bool]
+
+_TRIES_PER_SIZE = 3
+_SIZES_PER_ASSUMPTION = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SizesJudged:
+    """What to tell, and the sizes on which the exported model must be compared with eager."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    must_try: tuple[Sizes, ...]
+
+
+def judge_sizes(graph: Graph, job: Job, accepts: Accepts, seed: int = 0) -> SizesJudged:
+    """Settle every assumption of the trace. `accepts` runs eager on one value per leaf and says whether it raised."""
+    court = _Court(graph, job, accepts, seed)
+    for assumption in frozen_numbers(graph):
+        court.say(_number_frozen(graph, assumption))
+    for judged in judge(graph):
+        court.settle(judged)
+    return SizesJudged(tuple(court.diagnostics), tuple(court.must_try))
+
+
+class _Court:
+    def __init__(self, graph: Graph, job: Job, accepts: Accepts, seed: int) -> None:
+        self._graph, self._job, self._accepts, self._seed = graph, job, accepts, seed
+        self._values = [leaf.value for leaf in job.leaves]
+        self._example = example_sizes(job.leaves, self._values)
+        self._free = {size.name: size for size in job.free_sizes}
+        self._tied = _tied(graph)
+        self._known: dict[tuple[tuple[str, int], ...], bool] = {}
+        self._said: set[tuple[object, ...]] = set()
+        self.diagnostics: list[Diagnostic] = []
+        self.must_try: list[Sizes] = []
+
+    def say(self, diagnostic: Diagnostic) -> None:
+        key = (diagnostic.code, diagnostic.message, diagnostic.where)
+        if key not in self._said:
+            self._said.add(key)
+            self.diagnostics.append(diagnostic)
+
+    def settle(self, judged: Judged) -> None:
+        assumption = judged.assumption
+        if judged.only is not None:
+            self.say(self._frozen(judged, judged.only))
+            return
+        if judged.relates and not assumption.user_code:
+            self.say(_related(self._graph, assumption))
+            return
+        accepted = self._accepted(judged.broken_by)
+        if not accepted:
+            if assumption.user_code:
+                self.say(_needed_by_eager(self._graph, assumption, judged))
+            return
+        where = assumption.place.where
+        if assumption.user_code and not (where and where.is_installed):
+            self.say(self._narrowed(judged, accepted))
+            return
+        for sizes in accepted:
+            if sizes not in self.must_try:
+                self.must_try.append(sizes)
+        if assumption.user_code:
+            self.say(_library_decided(self._graph, assumption, accepted))
+
+    def _accepted(self, broken_by: Sequence[Sizes]) -> list[Sizes]:
+        """Sizes that break an assumption and that eager accepts; edge sizes and others each get their chance."""
+        edges = [s for s in broken_by if any(n <= 1 for n in s.values())]
+        others = [s for s in broken_by if s not in edges]
+        tried = [*others[:_SIZES_PER_ASSUMPTION], *edges[:_SIZES_PER_ASSUMPTION]]
+        return [full for sizes in tried if self._eager_accepts(full := self._complete(sizes))][:_SIZES_PER_ASSUMPTION]
+
+    def _complete(self, sizes: Sizes) -> Sizes:
+        """All free sizes: those given, those tied to them, the others as in the example."""
+        complete = dict(self._example)
+        for name, size in sizes.items():
+            for same in self._tied.get(name, {name}):
+                complete[same] = size
+        return complete
+
+    def _eager_accepts(self, sizes: Sizes) -> bool:
+        key = tuple(sorted(sizes.items()))
+        if key not in self._known:
+            drawn = itertools.islice(draw(self._job, self._values, self._seed, [sizes]), _TRIES_PER_SIZE)
+            self._known[key] = any(self._accepts(d.values) for d in drawn if d.sizes == sizes)
+        return self._known[key]
+
+    def _frozen(self, judged: Judged, only: int) -> Diagnostic:
+        name = judged.assumption.symbols[0]
+        others = [full[name] for sizes in judged.broken_by[:4] if self._eager_accepts(full := self._complete(sizes))]
+        seen = f"traced with {name}={only}; eager " + (
+            f"also accepts {', '.join(map(str, others))}" if others else "refuses the other sizes that were tried"
+        )
+        auto = self._free[name].auto
+        return SizeFrozen(
+            message=f"`{name}` was declared free, but this line only holds for {only}",
+            place=judged.assumption.place,
+            label=f"makes `{name}` equal {only}",
+            seen=(seen,),
+            fix=f"use the size itself instead of a number, or do not declare `{name}` free",
+            severity=Severity.WARNING if auto else None,
+        )
+
+    def _narrowed(self, judged: Judged, accepted: Sequence[Sizes]) -> Diagnostic:
+        assumption = judged.assumption
+        text = _readable(self._graph, assumption)
+        missing = "; ".join(_words(sizes, assumption.symbols) for sizes in accepted[:3])
+        return SizeNarrowed(
+            message=f"this line decides by a free size, and only the side where {text} would be exported",
+            place=assumption.place,
+            label=f"taken as: {text}",
+            seen=(f"traced with {_words(self._example, assumption.symbols)}; eager also accepts {missing}",),
+            fix="compute without the branch, or narrow the declared range of the size to one side of it",
+        )
+
+
+def _tied(graph: Graph) -> dict[str, set[str]]:
+    """Sizes that the model needs equal."""
+    groups: dict[str, set[str]] = {}
+    for assumption in graph.assumptions:
+        expr = assumption.expr
+        if isinstance(expr, sympy.Eq) and all(side in graph.size_symbols for side in expr.args):
+            names = [graph.size_symbols[side].name for side in expr.args]
+            merged = set().union(*(groups.get(n, {n}) for n in names))
+            for name in merged:
+                groups[name] = merged
+    return groups
+
+
+def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
+    name = next(graph.number_symbols[s] for s in assumption.expr.free_symbols if s in graph.number_symbols)
+    return NumberFrozen(
+        message=f"the number `{name}` decides here what runs, and would be baked in",
+        place=assumption.place,
+        label=f"taken as: {_readable(graph, assumption)}",
+        fix=f'pass constants=["{name}"] to fix its value, or compute with it instead of deciding by it',
+    )
+
+
+def _related(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
+    return SizesRelated(
+        message=f"the model needs {_readable(graph, assumption)}",
+        place=assumption.place,
+        label="ties the sizes to one another",
+    )
+
+
+def _needed_by_eager(graph: Graph, assumption: SizeAssumption, judged: Judged) -> Diagnostic:
+    tried = "; ".join(_words(sizes, assumption.symbols) for sizes in judged.broken_by[:3])
+    return SizeAssumed(
+        message=f"the model needs {_readable(graph, assumption)}; eager raises otherwise",
+        place=assumption.place,
+        seen=(f"eager refuses {tried}",),
+    )
+
+
+def _library_decided(graph: Graph, assumption: SizeAssumption, accepted: Sequence[Sizes]) -> Diagnostic:
+    tried = "; ".join(_words(sizes, assumption.symbols) for sizes in accepted[:3])
+    return SizeAssumed(
+        message=f"a library decides here by a free size; the side where {_readable(graph, assumption)} is exported",
+        place=assumption.place,
+        seen=(f"compared with eager on the other side, too: {tried}",),
+    )
+
+
+def _readable(graph: Graph, assumption: SizeAssumption) -> str:
+    """The expression with the user's names for the sizes."""
+    names = {symbol: sympy.Symbol(size.name, integer=True) for symbol, size in graph.size_symbols.items()}
+    names |= {symbol: sympy.Symbol(name) for symbol, name in graph.number_symbols.items()}
+    expr = assumption.expr.xreplace(names)
+    if isinstance(expr, sympy.Eq):
+        return f"{expr.lhs} = {expr.rhs}"
+    if isinstance(expr, sympy.Ne):
+        return f"{expr.lhs} is not {expr.rhs}"
+    return str(expr)
+
+
+def _words(sizes: Sizes, names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={sizes[name]}" for name in names if name in sizes)

@@ -1,0 +1,111 @@
+"""What the check found, in the words of a diagnostic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp801_runtime_cannot_load import RuntimeCannotLoad
+from trueport.diagnostics.rules.tp802_runtime_refuses_input import RuntimeRefusesInput
+from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
+from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
+from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
+from trueport.diagnostics.rules.tp806_runtime_hang import RuntimeHang
+from trueport.diagnostics.rules.tp807_runtime_crash import RuntimeCrash
+from trueport.diagnostics.rules.tp808_runtime_out_of_memory import RuntimeOutOfMemory
+from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.verify.compare import Difference, DifferenceKind
+from trueport.verify.sandbox import FailureKind, WorkerFailure
+
+EXAMPLE = "the example"
+LOADING = "loading the model"
+
+
+def input_words(sizes: Mapping[str, int], family: str) -> str:
+    """`batch=3, time=5, values: zeros`, or the example."""
+    if family == EXAMPLE:
+        return EXAMPLE
+    named = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return f"{named}, values: {family}" if named else f"values: {family}"
+
+
+def failure_found(failure: WorkerFailure, on: str, seen: tuple[str, ...] = ()) -> Diagnostic:
+    """A run or a load that gave no result. `on` is LOADING, or an input in words."""
+    reason = _runtime_reason(failure.detail)
+    while_doing = on if on == LOADING else f"running {on}"
+    match failure.kind:
+        case FailureKind.CANNOT_LOAD:
+            return RuntimeCannotLoad(message=f"ONNX Runtime cannot load the model: {reason}", seen=seen)
+        case FailureKind.REFUSES_INPUT:
+            return RuntimeRefusesInput(
+                message=f"ONNX Runtime refuses an input that eager accepts ({on}): {reason}", seen=seen
+            )
+        case FailureKind.HANG:
+            return RuntimeHang(message=f"ONNX Runtime gave {reason} while {while_doing}", seen=seen)
+        case FailureKind.CRASH:
+            return RuntimeCrash(message=f"ONNX Runtime crashed ({reason}) while {while_doing}", seen=seen)
+        case FailureKind.OUT_OF_MEMORY:
+            return RuntimeOutOfMemory(
+                message=f"ONNX Runtime went beyond its memory limit while {while_doing}: {reason}", seen=seen
+            )
+
+
+def difference_found(name: str, difference: Difference, on: str, seen: tuple[str, ...]) -> Diagnostic:
+    """An output that is not eager's."""
+    facts = (f"input: {on}", *seen)
+    match difference.kind:
+        case DifferenceKind.SHAPE:
+            return WrongShape(
+                message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}", seen=facts
+            )
+        case DifferenceKind.DTYPE:
+            return WrongDtype(
+                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}", seen=facts
+            )
+        case DifferenceKind.STRUCTURE:
+            return WrongShape(
+                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}", seen=facts
+            )
+        case DifferenceKind.VALUES:
+            spread = f"{difference.wrong} of {difference.count} elements differ"
+            return WrongValues(message=_values_message(name, difference), seen=(facts[0], spread, *facts[1:]))
+
+
+def count_found(expected: int, got: int, on: str) -> Diagnostic:
+    return WrongShape(
+        message=f"eager returns {expected} values on this input, the model has {got} outputs", seen=(f"input: {on}",)
+    )
+
+
+def hardly_checked(agreed: int, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:
+    """No other input could be compared, so that nothing is known but what the example says."""
+    held = "agrees with eager on the example" if agreed else "could not be compared with eager on the example"
+    return NotVerified(
+        message=f"the model {held}, and was compared on no other input",
+        seen=(f"eager refused {refused} of {tried} other inputs", *excused[:3]),
+        fix="declare the range of values that the inputs take, as in `ids:BxS:i64@0..999`",
+    )
+
+
+def size_not_moved(name: str, values: tuple[int, ...]) -> Diagnostic:
+    tried = ", ".join(map(str, values))
+    return NotVerified(
+        message=f"`{name}` is declared free, but eager accepted no size other than {tried} among those tried",
+        fix=f"if `{name}` is always {tried}, do not declare it free; otherwise declare its range",
+    )
+
+
+def _values_message(name: str, difference: Difference) -> str:
+    at = f" at {list(difference.index)}" if difference.index else ""
+    both = f"eager {difference.expected}, ONNX {difference.got}"
+    if difference.error == float("inf"):
+        return f"output `{name}` differs from eager{at}: {both}"
+    return (
+        f"output `{name}` differs from eager by {difference.error:.3g} (allowed {difference.allowed:.2g}){at}: {both}"
+    )
+
+
+def _runtime_reason(detail: str) -> str:
+    """onnxruntime's message on one line, without the prefix that it puts before all of them."""
+    line = " ".join(detail.split())
+    return line.split(" : ", 2)[-1] if line.startswith("[ONNXRuntimeError]") else line

@@ -1,0 +1,56 @@
+"""What a check is asked for, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trueport.diagnostics.base import Diagnostic
+from trueport.verify.compare import Tolerance
+from trueport.verify.findings import input_words
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedInput:
+    """An input on which both gave the same. `worst` is the largest error among its floats."""
+
+    sizes: Mapping[str, int]
+    family: str
+    worst: float
+    eager_seconds: float
+    runtime_seconds: float
+
+    def __str__(self) -> str:
+        return input_words(self.sizes, self.family)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What was compared, what was found, and how it was decided."""
+
+    checked: tuple[CheckedInput, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    refused_by_eager: int = 0
+    excused: tuple[str, ...] = ()
+    """Inputs on which the two differ and eager's own answer is no firmer than that, each with the reason."""
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.checked) and not any(finding.is_error for finding in self.diagnostics)
+
+    def sizes_seen(self, name: str) -> tuple[int, ...]:
+        return tuple(sorted({checked.sizes[name] for checked in self.checked if name in checked.sizes}))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When the search ends. What is asked for at least is tried as long as `seconds` and `attempts` allow; what goes
+    beyond it ends with `further_seconds` or `further_inputs`, whichever comes first.
+    """
+
+    seconds: float = 120.0
+    attempts: int = 200
+    further_seconds: float = 2.0
+    further_inputs: int = 32

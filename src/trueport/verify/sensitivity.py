@@ -1,0 +1,137 @@
+"""When two answers differ, is it the model that cannot tell? Asked only after a difference, because it costs runs.
+
+A model may amplify the last bit of its inputs (`sin(1e4 * x)`), jump at a boundary (`floor`), or leave an order open
+(`topk` of equal values). There eager's own answer moves when its inputs move by a rounding error, and a difference of
+that size says nothing about the export. Only what eager itself does on moved inputs is taken as an excuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from trueport.verify.compare import Expected, Tolerance, as_float64, judge
+from trueport.verify.tensors import RuntimeValue, TensorData, from_torch, to_torch
+
+_MOVES = 3
+_FACTOR = 32.0
+"""Rounding happens at every operation and not only at the inputs, so moving the inputs shows only part of it."""
+_TIE_BREAKER = 1e-3
+
+Answer = Sequence[Expected]
+Eager = Callable[[Sequence[object]], Answer | None]
+"""Eager's answer, or None where it refuses the input."""
+
+
+def excuse(
+    eager: Eager,
+    values: Sequence[object],
+    expected: Answer,
+    got: Sequence[RuntimeValue],
+    tolerances: Sequence[Tolerance],
+    seed: int,
+) -> str | None:
+    """Why the difference says nothing, or None where it does. Every output that differs must be covered."""
+    differing = [at for at, tol in enumerate(tolerances) if judge(expected[at], got[at], tol).difference is not None]
+    chance = torch.Generator().manual_seed(seed)
+
+    def covered_by(moves: Sequence[Answer], which: Sequence[int]) -> bool:
+        return all(_covered(expected[at], got[at], [move[at] for move in moves], tolerances[at]) for at in which)
+
+    again = _answers(eager, [values], len(expected))
+    if again and not _same(expected, again[0], tolerances):
+        return "eager gives another answer each time"
+    nudged = _answers(eager, [[_nudged(value, chance) for value in values] for _ in range(_MOVES)], len(expected))
+    if nudged and covered_by(nudged, differing):
+        return "eager's own answer moves as far when its inputs move by their last bit"
+    if all(_is_integral(expected[at]) for at in differing):
+        parted = _answers(eager, [[_parted(value, chance) for value in values] for _ in range(_MOVES)], len(expected))
+        if parted and covered_by(parted, differing):
+            return "equal values, whose order eager leaves open"
+    return None
+
+
+def _answers(eager: Eager, inputs: Sequence[Sequence[object]], count: int) -> list[Answer]:
+    answers = [eager(values) for values in inputs]
+    return [answer for answer in answers if answer is not None and len(answer) == count]
+
+
+def _same(one: Answer, other: Answer, tolerances: Sequence[Tolerance]) -> bool:
+    return all(
+        judge(mine, _carried(theirs), tolerance).difference is None
+        for mine, theirs, tolerance in zip(one, other, tolerances, strict=True)
+    )
+
+
+def _covered(expected: Expected, got: RuntimeValue, moves: Sequence[Expected], tolerance: Tolerance) -> bool:
+    ours, theirs = _tensors(expected), [to_torch(item) for item in (got if isinstance(got, tuple) else (got,))]
+    moved = [_tensors(move) for move in moves]
+    if any(_shapes(move) != _shapes(ours) for move in moved):
+        return True
+    if _shapes(theirs) != _shapes(ours) or any(a.dtype != b.dtype for a, b in zip(ours, theirs, strict=True)):
+        return False
+    columns = zip(ours, theirs, zip(*moved, strict=True), strict=True)
+    return all(_elements_covered(one, other, others, tolerance) for one, other, others in columns)
+
+
+def _elements_covered(
+    ours: torch.Tensor, theirs: torch.Tensor, moved: Sequence[torch.Tensor], tolerance: Tolerance
+) -> bool:
+    if not (ours.is_floating_point() or ours.is_complex()):
+        stays = torch.stack([move == ours for move in moved]).all(dim=0)
+        return not bool((stays & (ours != theirs)).any())
+    centre, given = as_float64(ours), as_float64(theirs)
+    distances = torch.stack([_distance(centre, as_float64(move)) for move in moved])
+    finite = distances[distances.isfinite()]
+    typical = float(finite.mean()) if finite.numel() else 0.0
+    spread = distances.amax(dim=0).clamp(min=typical)
+    return bool((_distance(centre, given) <= tolerance.allowed(centre) + _FACTOR * spread).all())
+
+
+def _distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    distance = torch.where((one == other) | (one.isnan() & other.isnan()), 0.0, (one - other).abs())
+    return torch.where(distance.isnan(), torch.inf, distance)
+
+
+def _nudged(value: object, chance: torch.Generator) -> object:
+    """Every float moved by one rounding step. Zeros stay, so that a test against zero still says what it says."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    signs = torch.randint(0, 2, tuple(value.shape), generator=chance) * 2.0 - 1.0
+    moved = as_float64(value.cpu()) * (1.0 + torch.finfo(value.dtype).eps * signs.double())
+    return moved.to(device=value.device, dtype=value.dtype)
+
+
+def _parted(value: object, chance: torch.Generator) -> object:
+    """Equal floats made unequal."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
+        return value
+    centre = as_float64(value.cpu())
+    width = _TIE_BREAKER * max(float(centre.abs().max()), 1.0)
+    moved = centre + width * torch.randn(tuple(value.shape), dtype=torch.float64, generator=chance)
+    return moved.to(device=value.device, dtype=value.dtype)
+
+
+def _is_integral(value: Expected) -> bool:
+    """Indices. A bool is a decision and not an order, and is not excused by moving what it decides on."""
+    return all(not (t.is_floating_point() or t.is_complex() or t.dtype is torch.bool) for t in _tensors(value))
+
+
+def _tensors(value: Expected) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value.detach().cpu()]
+    if isinstance(value, bool | int | float):
+        return [torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)]
+    return [item.detach().cpu() for item in value]
+
+
+def _shapes(tensors: Sequence[torch.Tensor]) -> list[torch.Size]:
+    return [tensor.shape for tensor in tensors]
+
+
+def _carried(value: Expected) -> RuntimeValue:
+    if isinstance(value, torch.Tensor | bool | int | float):
+        return from_torch(_tensors(value)[0])
+    carried: tuple[TensorData, ...] = tuple(from_torch(item) for item in value)
+    return carried

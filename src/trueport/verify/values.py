@@ -1,0 +1,200 @@
+"""What to put into an input: families of values that tell a faithful model from one that fits its example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+from trueport.load.job import Leaf, LeafKind
+
+
+class Family(Enum):
+    """A way to fill all inputs at once. Each kind of input has its own reading of it."""
+
+    SEEN = "like the example's"
+    NORMAL = "normal"
+    ZEROS = "zeros"
+    ONES = "ones"
+    NEGATED = "negated"
+    LARGE = "large"
+    TINY = "tiny"
+    ON = "masks all on"
+    OFF = "masks all off"
+    RAGGED = "masks ragged"
+    NUMBERS = "numbers near the example's"
+    BEYOND = "integers beyond the example's"
+    REPEATED = "the example's, repeated"
+    LOW = "integers at their lowest"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an example says about its input."""
+
+    low: float
+    high: float
+    mean: float
+    spread: float
+    declared: bool
+
+    @property
+    def is_unit(self) -> bool:
+        """Probabilities, images and the like: never negative, never above one."""
+        return self.low >= 0 and self.high <= 1
+
+
+def facts_of(leaf: Leaf, example: torch.Tensor) -> Facts:
+    if example.numel() and example.dtype is not torch.bool:
+        plain = example.detach().abs() if example.is_complex() else example.detach()
+        wide = plain.cpu().float().double() if plain.element_size() == 1 else plain.cpu().double()
+        wide = wide[wide.isfinite()]
+    else:
+        wide = torch.empty(0)
+    if not wide.numel():
+        low, high, mean, spread = 0.0, 1.0, 0.0, 1.0
+    else:
+        low, high, mean = float(wide.min()), float(wide.max()), float(wide.mean())
+        spread = float(wide.std(correction=0)) or max(abs(mean), 1.0)
+    if leaf.value_range is not None:
+        return Facts(*leaf.value_range, mean, spread, declared=True)
+    return Facts(low, high, mean, spread, declared=False)
+
+
+def is_mask(leaf: Leaf, example: object) -> bool:
+    """A bool tensor, or an integer tensor that only holds 0 and 1, as attention masks come."""
+    if not isinstance(example, torch.Tensor):
+        return False
+    if example.dtype is torch.bool:
+        return True
+    if not is_integer(example) or example.numel() < 2:
+        return False
+    if leaf.value_range is not None:
+        return leaf.value_range == (0, 1)
+    return bool(((example == 0) | (example == 1)).all())
+
+
+def draw_tensor(
+    leaf: Leaf, example: torch.Tensor, shape: Sequence[int], family: Family, chance: torch.Generator
+) -> torch.Tensor:
+    """A tensor like the example, of another shape, filled in the manner of the family."""
+    if family is Family.REPEATED:
+        return _repeated(example, shape)
+    if example.dtype is torch.bool or is_mask(leaf, example):
+        filled = _mask(shape, family, chance, example)
+    elif example.is_floating_point() or example.is_complex():
+        filled = _floats(shape, family, chance, facts_of(leaf, example), example)
+    else:
+        filled = _integers(shape, family, chance, facts_of(leaf, example))
+    return filled.to(device=example.device, dtype=example.dtype)
+
+
+def _floats(
+    shape: Sequence[int], family: Family, chance: torch.Generator, facts: Facts, example: torch.Tensor
+) -> torch.Tensor:
+    dtype = torch.complex128 if example.is_complex() else torch.float64
+    normal = torch.randn(tuple(shape), dtype=dtype, generator=chance)
+    # 1e3 squared still fits float16's range only just; its "large" is smaller.
+    large = 30.0 if example.element_size() <= 2 and example.dtype is not torch.bfloat16 else 1e3
+    match family:
+        case Family.NORMAL:
+            drawn = normal
+        case Family.ZEROS:
+            drawn = torch.zeros_like(normal)
+        case Family.ONES:
+            drawn = torch.ones_like(normal)
+        case Family.LARGE:
+            drawn = normal * large
+        case Family.TINY:
+            drawn = normal * 1e-4
+        case Family.NEGATED:
+            drawn = -(normal.abs() * facts.spread + abs(facts.mean))
+        case _ if facts.is_unit and not example.is_complex():
+            drawn = torch.rand(tuple(shape), dtype=dtype, generator=chance)
+        case _:
+            drawn = normal * facts.spread + facts.mean
+    if facts.declared and not example.is_complex():
+        if family in (Family.NORMAL, Family.SEEN, Family.RAGGED, Family.ON, Family.OFF):
+            drawn = facts.low + (facts.high - facts.low) * torch.rand(tuple(shape), dtype=dtype, generator=chance)
+        drawn = drawn.clamp(facts.low, facts.high)
+    return drawn
+
+
+def _integers(shape: Sequence[int], family: Family, chance: torch.Generator, facts: Facts) -> torch.Tensor:
+    low, high = int(facts.low), int(facts.high)
+    if low == high and not facts.declared:
+        # A single value shows no range; its neighbours and zero are the likeliest to be valid.
+        low, high = min(low - 1, 0) if low > 0 else low, high + 1
+    if family is Family.BEYOND and not facts.declared:
+        low, high = -abs(high) - 2, 2 * abs(high) + 3
+    drawn = torch.randint(low, high + 1, tuple(shape), generator=chance)
+    match family:
+        case Family.ZEROS | Family.ONES:
+            return torch.full_like(drawn, min(max(0 if family is Family.ZEROS else 1, low), high))
+        case Family.LARGE:
+            return torch.full_like(drawn, high)
+        case Family.TINY | Family.LOW:
+            return torch.full_like(drawn, low)
+        case Family.NEGATED:
+            return low + high - drawn
+        case _:
+            return drawn
+
+
+def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example: torch.Tensor) -> torch.Tensor:
+    match family:
+        case Family.ON | Family.ONES | Family.LARGE:
+            return torch.ones(tuple(shape))
+        case Family.OFF | Family.ZEROS | Family.TINY:
+            return torch.zeros(tuple(shape))
+        case Family.NEGATED:
+            return 1 - _repeated(example, shape).to(torch.int64)
+        case Family.RAGGED if shape and shape[-1] > 0:
+            lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=chance)
+            return torch.arange(shape[-1]) < lengths
+        case _:
+            return torch.randint(0, 2, tuple(shape), generator=chance)
+
+
+def _repeated(example: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """The example's own elements in another shape, each axis cut off or begun again, which keeps order and patterns."""
+    result = example.detach()
+    if not example.numel():
+        return torch.zeros(tuple(shape), dtype=example.dtype, device=example.device)
+    for axis, size in enumerate(shape):
+        if size != result.shape[axis]:
+            result = result.index_select(axis, torch.arange(size, device=result.device) % result.shape[axis])
+    return result.clone()
+
+
+def draw_number(leaf: Leaf, example: bool | int | float, family: Family, nth: int) -> bool | int | float:
+    """A Python number as the family has it; Family.NUMBERS walks through the neighbours of the example."""
+    whole = isinstance(example, int)
+    step = 1 if whole else 0.5
+    match family:
+        case Family.NUMBERS if isinstance(example, bool):
+            chosen: float = nth % 2 != example
+        case Family.NUMBERS:
+            near = (example + step, example - step, 0, 1, example + 3 * step, 2, -example, -step)
+            chosen = near[nth % len(near)] + (nth // len(near)) * step
+        case Family.ZEROS | Family.TINY:
+            chosen = 1e-3 if family is Family.TINY and not whole else 0
+        case Family.ONES:
+            chosen = 1
+        case Family.NEGATED:
+            chosen = not example if isinstance(example, bool) else -example
+        case _:
+            chosen = example
+    if leaf.value_range is not None:
+        chosen = min(max(chosen, leaf.value_range[0]), leaf.value_range[1])
+    return type(example)(chosen)
+
+
+def is_number(leaf: Leaf) -> bool:
+    return leaf.kind is LeafKind.NUMBER
+
+
+def is_integer(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
