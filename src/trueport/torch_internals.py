@@ -275,3 +275,8 @@ def quiet_fake_tensors() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+def write_count(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was written in place; None where torch does not count (inference tensors)."""
+    return None if tensor.is_inference() else tensor._version

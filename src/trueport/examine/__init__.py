@@ -1,0 +1,7 @@
+"""Eager health: does the model run, twice the same, in the right mode and place, on types that can be carried?"""
+
+from trueport.examine.examine import Examined, examine
+from trueport.examine.places import user_place
+from trueport.examine.run import run_eager
+
+__all__ = ["Examined", "examine", "run_eager", "user_place"]

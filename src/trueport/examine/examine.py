@@ -1,0 +1,139 @@
+"""Is the model healthy? Eager is run before anything is traced: what eager refuses, nobody can export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
+from trueport.diagnostics.rules.tp202_output_type import OutputType
+from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.examine.condition import input_kinds, training_mode, unusual_kind, wrong_device
+from trueport.examine.randomness import places_of_random_operators
+from trueport.examine.refusals import refusal
+from trueport.examine.run import call_eagerly, run_watched
+from trueport.examine.same import same_outputs
+from trueport.examine.state import Snapshot
+from trueport.load.containers import type_name
+from trueport.load.job import Job, LeafKind
+from trueport.load.structures import flatten
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What eager showed. An error among the diagnostics means that the model must not be exported."""
+
+    outputs: Any = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    deterministic: bool = True
+    stateful: tuple[str, ...] = ()
+    """Attributes, buffers and parameters that one call wrote."""
+    state_matters: bool = False
+    """Whether a call with another input changes what the next call gives."""
+
+    @property
+    def refused(self) -> bool:
+        return any(diagnostic.is_error for diagnostic in self.diagnostics)
+
+
+def examine(job: Job, *, training: bool = False) -> Examined:
+    """Run the model on its example and say what is wrong with it.
+
+    `training=True` means that training mode is meant. The model, its inputs and torch's random generator are left as
+    they were found.
+    """
+    state = Snapshot(job.model)
+    found = [*job.diagnostics, *wrong_device(job, state), *input_kinds(job)]
+    if any(diagnostic.is_error for diagnostic in found):
+        return Examined(diagnostics=tuple(found))
+    left_training = [] if training else list(training_mode(job.model))
+    found += left_training
+    with torch.random.fork_rng(devices=[]):
+        return _run(job, state, found, check_twice=not left_training)
+
+
+def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool) -> Examined:
+    example = [leaf.value for leaf in job.leaves]
+    try:
+        outputs, stateful = run_watched(job, example, state)
+        again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
+    except Exception as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is reported
+        return Examined(diagnostics=(*found, refusal(job, error)))
+    found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs)]
+    deterministic = same_outputs(outputs, again)
+    if not deterministic:
+        found.append(_not_deterministic(job))
+    matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
+    return Examined(outputs, tuple(found), deterministic, stateful, matters)
+
+
+def _lost(state: Snapshot) -> Iterator[Diagnostic]:
+    for name in state.lost():
+        yield StateWritten(
+            message=f"forward writes the parameter {name}, of which no copy was kept in a model of this size",
+            fix="do not write parameters in forward: use a buffer",
+        )
+
+
+def _outputs_that_cannot_be_carried(outputs: Any) -> Iterator[Diagnostic]:
+    leaves, _ = flatten(outputs)
+    for leaf in leaves:
+        kind = unusual_kind(leaf.value)
+        if kind is not None:
+            yield OutputType(message=f"{leaf.path} is a {kind[0]} tensor", fix=f"return {leaf.path}{kind[1]}")
+        elif not leaf.known:
+            yield OutputType(
+                message=f"{leaf.path} is a {type_name(type(leaf.value))}, which no model can return",
+                fix="return tensors, numbers, or containers and dataclasses of them",
+            )
+    if all(leaf.known and leaf.kind is LeafKind.CONSTANT for leaf in leaves):
+        said = repr(outputs) if len(leaves) <= 1 else f"{len(leaves)} constants"
+        yield OutputType(message=f"forward returns {said}: no tensor and no number", fix="return what it computes")
+
+
+def _not_deterministic(job: Job) -> Diagnostic:
+    drawn = places_of_random_operators(job)
+    names = sorted({name for name, _ in drawn})
+    eval_first = any(module.training for module in job.model.modules())
+    fix = "make the noise an input, or switch it off in eval()"
+    if eval_first:
+        fix = "model.eval(), if the randomness is for training only; otherwise make the noise an input"
+    if not drawn:
+        return NotDeterministic(
+            message="two runs on the same input differ, and not by torch's random numbers",
+            seen=("what is left: Python's or numpy's random, the time, or state kept outside the model",),
+            fix=fix,
+        )
+    others = tuple(f"also at {place}: {name}" for name, place in drawn[1:5])
+    return NotDeterministic(
+        message=f"two runs on the same input differ: forward draws random numbers ({', '.join(names)})",
+        place=drawn[0][1],
+        label=f"{drawn[0][0]} draws here",
+        seen=others,
+        fix=fix,
+    )
+
+
+def _state_matters(job: Job, state: Snapshot, example: list[object], outputs: Any) -> bool:
+    """Run another input and then the example again, without putting the state back in between."""
+    for before in ([_another(value) for value in example], example):
+        try:
+            call_eagerly(job, before)
+            return not same_outputs(outputs, call_eagerly(job, example))
+        except Exception:  # noqa: BLE001  eager decides which inputs are valid; the example itself always is
+            continue
+        finally:
+            state.put_back()
+    return True  # the second call on the very example was refused
+
+
+def _another(value: object) -> object:
+    """A tensor of the same kind and range with other values."""
+    if not isinstance(value, torch.Tensor) or not value.numel():
+        return value
+    turned = value.detach().flatten().roll(1).reshape(value.shape)
+    return turned * 0.5 + 0.25 if turned.is_floating_point() else turned

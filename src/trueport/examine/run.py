@@ -1,0 +1,70 @@
+"""Runs the user's model as it is. Each call begins in the same state, and leaves model and inputs as they were.
+
+The reference is eager PyTorch under `torch.no_grad()`, in the mode that the user left the model in, with
+`torch.compile`d parts run plainly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from trueport.examine.state import Snapshot
+from trueport.load.job import Job
+from trueport.load.structures import flatten
+
+
+def run_eager(job: Job, values: Sequence[object]) -> Any:
+    """What eager gives for `values`: one per leaf, or one per input (constants are then filled in).
+
+    Raises what the model raises.
+    """
+    return run_watched(job, values, Snapshot(job.model))[0]
+
+
+def run_watched(job: Job, values: Sequence[object], before: Snapshot) -> tuple[Any, tuple[str, ...]]:
+    """The outputs of one call and the names of what it wrote; `before` is the state to begin in and to return to."""
+    try:
+        outputs = call_eagerly(job, values)
+        written = before.written()
+        return (_apart_from(before, outputs) if written else outputs), written
+    finally:
+        before.put_back()
+
+
+def call_eagerly(job: Job, values: Sequence[object]) -> Any:
+    """One call on copies of the inputs, after which the model is left as the call left it."""
+    args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
+    with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+        return job.model(*args, **kwargs)
+
+
+def all_leaves(job: Job, values: Sequence[object]) -> list[object]:
+    """One value per leaf from one value per input."""
+    if len(values) == len(job.leaves):
+        return list(values)
+    if len(values) != len(job.inputs):
+        raise ValueError(f"{len(job.inputs)} values are needed, one per input; got {len(values)}")
+    given = iter(values)
+    return [next(given) if leaf.is_input else leaf.value for leaf in job.leaves]
+
+
+def copy_of(value: object) -> object:
+    """A tensor that a model may write to, with nothing else different; other values as they are."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().clone().requires_grad_(value.requires_grad)
+
+
+def _apart_from(snapshot: Snapshot, outputs: Any) -> Any:
+    """The outputs with a memory of their own, where they are views of state that is about to be put back."""
+    leaves, structure = flatten(outputs)
+    values = [
+        leaf.value.clone()
+        if isinstance(leaf.value, torch.Tensor) and snapshot.shares_memory(leaf.value)
+        else leaf.value
+        for leaf in leaves
+    ]
+    return structure.build(values)

@@ -1,0 +1,180 @@
+"""What a model keeps between calls: seen before a call, compared after it, and put back.
+
+Buffers and tensors in plain attributes are copied before a call, so that any write is found by its value (`x.data.add_`
+does not touch the version counter) and undone. Parameters are copied only in small models: copying them would double
+the memory of a large one for the sake of what no sane model does; there a write is found by the version counter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from trueport.load.values import attributes_of
+from trueport.torch_internals import write_count
+
+SMALL_ENOUGH_TO_COPY = 32 * 2**20
+"""Bytes of parameters up to which they are copied before a call."""
+
+# torch's own bookkeeping, not the state of the model
+_BOOKKEEPING = frozenset({"_is_full_backward_hook", "_compiled_call_impl", "_non_persistent_buffers_set"})
+_REGISTRIES = frozenset({"_parameters", "_buffers", "_modules"})
+_PLAIN = (int, float, bool, str, bytes, type(None))
+
+
+class _Cell:
+    """Something that can be written: the attributes of an object, or the items of a list, dict, set or deque.
+
+    `name` is what a written entry is called by: the container itself, or a prefix (ending in a dot) of the attribute.
+    """
+
+    def __init__(self, name: str, items: Any) -> None:
+        self.name = name
+        self.items = items
+        self.before: Any = dict(items) if isinstance(items, dict) else list(items)
+
+    def written(self) -> list[str]:
+        if not isinstance(self.items, dict):
+            return [] if _same_items(list(self.items), self.before) else [self.name]
+        now, before = self.items, self.before
+        changed = [k for k in {**before, **now} if k not in before or k not in now or not _same(now[k], before[k])]
+        by_entry = not self.name or self.name.endswith(".")
+        return [f"{self.name}{key}" if by_entry else self.name for key in changed]
+
+    def put_back(self) -> None:
+        if not self.written():
+            return
+        self.items.clear()
+        if isinstance(self.items, (dict, set)):
+            self.items.update(self.before)
+        else:
+            self.items.extend(self.before)
+
+
+@dataclass(frozen=True)
+class StateTensor:
+    """A tensor that the model owns. `copy` is None for parameters of a large model."""
+
+    name: str
+    tensor: torch.Tensor
+    kind: str
+    version: int | None
+    copy: torch.Tensor | None
+
+    def was_written(self) -> bool:
+        if self.version is not None and write_count(self.tensor) != self.version:
+            return True
+        return self.copy is not None and not _same_values(self.tensor, self.copy)
+
+    def put_back(self) -> None:
+        if self.copy is None:
+            return
+        if self.tensor.shape == self.copy.shape and not self.tensor.is_inference():
+            with torch.no_grad():
+                self.tensor.copy_(self.copy)
+        else:
+            self.tensor.data = self.copy.clone()
+
+
+class Snapshot:
+    """The state of a model at one moment."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._cells: list[_Cell] = []
+        self.tensors: list[StateTensor] = []
+        self._seen: set[int] = set()
+        sizes = {id(p): p.numel() * p.element_size() for p in model.parameters() if not p.is_meta}
+        self._copy_parameters = sum(sizes.values()) <= SMALL_ENOUGH_TO_COPY
+        for path, module in model.named_modules():
+            self._module(module, f"{path}." if path else "")
+
+    def written(self) -> tuple[str, ...]:
+        """Names of the attributes, buffers and parameters that differ from what they were."""
+        names = [tensor.name for tensor in self.tensors if tensor.was_written()]
+        for cell in self._cells:
+            names += cell.written()
+        return tuple(dict.fromkeys(name for name in names if name.rpartition(".")[2] not in _BOOKKEEPING))
+
+    def lost(self) -> tuple[str, ...]:
+        """Parameters that were written and of which no copy was made."""
+        return tuple(tensor.name for tensor in self.tensors if tensor.copy is None and tensor.was_written())
+
+    def put_back(self) -> None:
+        """Make the model what it was."""
+        for cell in self._cells:
+            cell.put_back()
+        for tensor in self.tensors:
+            if tensor.was_written():
+                tensor.put_back()
+
+    def shares_memory(self, tensor: torch.Tensor) -> bool:
+        """Whether `tensor` is a view of something that the model owns."""
+        storage = _storage(tensor)
+        return storage is not None and any(_storage(state.tensor) == storage for state in self.tensors)
+
+    def _module(self, module: torch.nn.Module, prefix: str) -> None:
+        self._seen.add(id(module))
+        if isinstance(module, torch.jit.ScriptModule):  # its attributes live in C++; its tensors can be seen
+            for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+                self._look(tensor, prefix + name, "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer")
+            return
+        attributes = vars(module)
+        self._cells.append(_Cell(prefix, attributes))
+        for name, value in attributes.items():
+            if name in _REGISTRIES and isinstance(value, dict):
+                self._cells.append(_Cell(prefix, value))
+                for key, held in value.items():
+                    self._look(held, prefix + key, name.strip("_").removesuffix("s"))
+            elif not name.endswith("_hooks"):
+                self._look(value, prefix + name, "attribute")
+
+    def _look(self, value: Any, name: str, kind: str) -> None:
+        """Follow what the user's own objects and containers hold; other modules are looked at on their own."""
+        if isinstance(value, (*_PLAIN, torch.nn.Module)) or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            copied = kind != "parameter" or self._copy_parameters
+            copy = value.detach().clone() if copied and not value.is_meta else None
+            self.tensors.append(StateTensor(name, value, kind, write_count(value), copy))
+        elif isinstance(value, dict):
+            self._cells.append(_Cell(name, value))
+            for key, item in value.items():
+                self._look(item, f"{name}[{key!r}]", "attribute")
+        elif isinstance(value, (list, deque, set)):
+            self._cells.append(_Cell(name, value))
+            for i, item in enumerate(value):
+                self._look(item, f"{name}[{i}]", "attribute")
+        elif isinstance(value, tuple):
+            for i, item in enumerate(value):
+                self._look(item, f"{name}[{i}]", "attribute")
+        elif attributes_of(value) and hasattr(value, "__dict__"):
+            self._cells.append(_Cell(f"{name}.", vars(value)))
+            for key, item in vars(value).items():
+                self._look(item, f"{name}.{key}", "attribute")
+
+
+def _same_items(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all(map(_same, now, before))
+
+
+def _same(now: Any, before: Any) -> bool:
+    """The same object, or an equal plain value: `self.scale = 0.5` at each call writes nothing."""
+    return now is before or (type(now) is type(before) and isinstance(now, _PLAIN) and now == before)
+
+
+def _same_values(now: torch.Tensor, before: torch.Tensor) -> bool:
+    if now.shape != before.shape or now.dtype != before.dtype:
+        return False
+    if now.layout is not torch.strided or now.is_quantized or not (now.is_floating_point() or now.is_complex()):
+        return torch.equal(now, before)
+    return bool(((now == before) | ((now != now) & (before != before))).all())
+
+
+def _storage(tensor: torch.Tensor) -> int | None:
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_nested:
+        return None
+    return tensor.untyped_storage().data_ptr() or None
