@@ -168,3 +168,5 @@ class Graph:
     diagnostics: tuple[Diagnostic, ...] = ()
     state: Mapping[str, Value] = field(default_factory=dict)
     """Last values of the buffers that forward wrote, by name."""
+    lifted: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """The present values of the state that became inputs, by input name."""

@@ -24,7 +24,9 @@ class Snapshot:
     """Shallow copies of the attributes of every module, and of the lists and dicts that they hold."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self._modules = dict(model.named_modules())
+        # A scripted module keeps its attributes in C++, where Python code cannot set them.
+        scripted = torch.jit.ScriptModule
+        self._modules = {path: m for path, m in model.named_modules() if not isinstance(m, scripted)}
         self._attributes = {path: dict(vars(m)) for path, m in self._modules.items()}
         self._containers: dict[int, tuple[Any, Any]] = {}
         for held in self._attributes.values():

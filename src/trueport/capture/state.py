@@ -35,6 +35,7 @@ class Settled:
     outputs: tuple[GraphOutput, ...] = ()
     lifted: frozenset[Value] = frozenset()
     state: dict[str, Value] = field(default_factory=dict)
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
 def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State) -> Settled:
@@ -47,7 +48,9 @@ def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State) -> Settled:
         outputs = tuple(GraphOutput(f"{name}_out", last) for name, (_, last) in written.items())
         notes = [_note(tracer, weight, Severity.NOTE, f"`{name}` is an input, and its next value an output") for name, (weight, _) in written.items()]
         notes += _attributes(others, tracer, choice)
-        return Settled(notes, inputs, outputs, frozenset(w.value for w, _ in written.values()), state)
+        lifted = frozenset(weight.value for weight, _ in written.values())
+        tensors = {name: weight.tensor for name, (weight, _) in written.items()}
+        return Settled(notes, inputs, outputs, lifted, state, tensors)
     if choice is State.FROZEN:
         frozen = [_note(tracer, weight, Severity.NOTE, f"`{name}` stays as it is now; the write is dropped") for name, (weight, _) in written.items()]
         return Settled(frozen + _attributes(others, tracer, choice), state=state)

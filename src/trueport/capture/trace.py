@@ -175,6 +175,7 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
         assumptions=tuple(tracer.symbols.assumptions),
         diagnostics=tuple(diagnostics),
         state=settled.state,
+        lifted=settled.tensors,
     )
 
 

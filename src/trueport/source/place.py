@@ -15,6 +15,11 @@ class Where:
     column: int | None = None
     end_column: int | None = None
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether the line belongs to an installed library and not to the user's own code."""
+        return "site-packages" in self.file or "dist-packages" in self.file
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 

@@ -132,7 +132,7 @@ class _Court:
 
     def _narrowed(self, judged: Judged, accepted: Sequence[Sizes]) -> Diagnostic:
         assumption = judged.assumption
-        text = _readable(self._graph, assumption)
+        text = readable(self._graph, assumption)
         missing = "; ".join(_words(sizes, assumption.symbols) for sizes in accepted[:3])
         return SizeNarrowed(
             message=f"this line decides by a free size, and only the side where {text} would be exported",
@@ -161,14 +161,14 @@ def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
     return NumberFrozen(
         message=f"the number `{name}` decides here what runs, and would be baked in",
         place=assumption.place,
-        label=f"taken as: {_readable(graph, assumption)}",
+        label=f"taken as: {readable(graph, assumption)}",
         fix=f'pass constants=["{name}"] to fix its value, or compute with it instead of deciding by it',
     )
 
 
 def _related(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
     return SizesRelated(
-        message=f"the model needs {_readable(graph, assumption)}",
+        message=f"the model needs {readable(graph, assumption)}",
         place=assumption.place,
         label="ties the sizes to one another",
     )
@@ -177,7 +177,7 @@ def _related(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
 def _needed_by_eager(graph: Graph, assumption: SizeAssumption, judged: Judged) -> Diagnostic:
     tried = "; ".join(_words(sizes, assumption.symbols) for sizes in judged.broken_by[:3])
     return SizeAssumed(
-        message=f"the model needs {_readable(graph, assumption)}; eager raises otherwise",
+        message=f"the model needs {readable(graph, assumption)}; eager raises otherwise",
         place=assumption.place,
         seen=(f"eager refuses {tried}",),
     )
@@ -186,13 +186,13 @@ def _needed_by_eager(graph: Graph, assumption: SizeAssumption, judged: Judged) -
 def _library_decided(graph: Graph, assumption: SizeAssumption, accepted: Sequence[Sizes]) -> Diagnostic:
     tried = "; ".join(_words(sizes, assumption.symbols) for sizes in accepted[:3])
     return SizeAssumed(
-        message=f"a library decides here by a free size; the side where {_readable(graph, assumption)} is exported",
+        message=f"a library decides here by a free size; the side where {readable(graph, assumption)} is exported",
         place=assumption.place,
         seen=(f"compared with eager on the other side, too: {tried}",),
     )
 
 
-def _readable(graph: Graph, assumption: SizeAssumption) -> str:
+def readable(graph: Graph, assumption: SizeAssumption) -> str:
     """The expression with the user's names for the sizes."""
     names = {symbol: sympy.Symbol(size.name, integer=True) for symbol, size in graph.size_symbols.items()}
     names |= {symbol: sympy.Symbol(name) for symbol, name in graph.number_symbols.items()}

@@ -1,0 +1,230 @@
+"""The whole way through the house: load, examine, capture, lower, write, verify, report.
+
+Every other module knows its own room; this one reads like the picture in DESIGN.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from trueport import summary
+from trueport.capture.graph import Graph
+from trueport.capture.state import State
+from trueport.capture.trace import capture
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.errors import ExportError, UsageError
+from trueport.examine import Examined, examine, run_eager
+from trueport.load.job import Job
+from trueport.load.request import make_job
+from trueport.lower.lower import lower
+from trueport.lower.table import is_supported
+from trueport.lower.write import write
+from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
+from trueport.report import Report
+from trueport.verify.assumptions import SizesJudged, judge_sizes
+from trueport.verify.check import CheckResult, check_model
+from trueport.verify.sandbox import warm_up
+
+DEFAULT_OPSET = 20
+
+_NO_EFFECT = frozenset(
+    "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
+    "optimize profile report strict training verbose".split()
+)
+"""Arguments of torch.onnx.export that mean nothing here; taken so that changing the import is the migration."""
+
+
+def export(
+    model: object,
+    args: Any = (),
+    f: str | os.PathLike[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
+    external_data: bool | None = None,
+    verify: bool = True,
+    constants: str | Iterable[str] = (),
+    state: str | None = None,
+    overwrite: bool = False,
+    value_ranges: Mapping[str, tuple[float, float]] | None = None,
+    **torch_options: Any,
+) -> Program:
+    """Export a PyTorch model to ONNX, and prove it.
+
+    Takes the arguments of `torch.onnx.export`, and: `constants` (Python-number arguments to bake in; otherwise they are
+    inputs), `state` ("inputs-outputs" or "frozen", for buffers that forward writes), `overwrite`, `value_ranges`
+    (by input name, for the values to check with).
+
+    Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
+    """
+    path = None if f is None else Path(f)
+    if path is not None:
+        refuse_path(path, overwrite)
+    run = _Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify)
+    run.options(torch_options)
+    with run.stage("load"):
+        job = make_job(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes=dynamic_shapes,
+            dynamic_axes=dynamic_axes,
+            input_names=input_names,
+            output_names=output_names,
+            constants=constants,
+            value_ranges=value_ranges,
+        )
+    carried = run.carry(job)
+    run.stop_on_errors()
+    if path is not None:
+        with run.stage("write"):
+            save_model(carried.model, path, external_data, overwrite)
+    return Program(carried.model, run.report(job, carried, path), job, carried.graph, path)
+
+
+def check(model: object, args: Any = (), **options: Any) -> Report:
+    """Everything that `export` does but writing. Returns a Report, also where the model cannot be exported."""
+    try:
+        return export(model, args, None, **options).report
+    except UsageError:
+        raise
+    except ExportError as refused:
+        return Report(model=summary.model_name(model), diagnostics=refused.diagnostics, versions=summary.versions())
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A model on the other side."""
+
+    graph: Graph
+    model: ir.Model
+    judged: SizesJudged
+    checked: CheckResult | None
+
+
+@dataclass
+class _Run:
+    """One export: what was asked for, and what has been found so far."""
+
+    opset: int
+    custom: Mapping[Any, Callable[..., Any]]
+    state: State
+    verify: bool
+    found: list[Diagnostic] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def options(self, given: Mapping[str, Any]) -> None:
+        unknown = sorted(set(given) - _NO_EFFECT)
+        if unknown:
+            raise TypeError(f"export() got an unexpected keyword argument {unknown[0]!r}")
+
+    def stop_on_errors(self) -> None:
+        if any(finding.is_error for finding in self.found):
+            raise ExportError(self.found)
+
+    def carry(self, job: Job) -> Carried:
+        """load ► examine ► capture ► lower ► verify."""
+        self.found += job.diagnostics
+        if self.verify:
+            warm_up()
+        with self.stage("examine"):
+            examined = examine(job)
+            self.found += examined.diagnostics
+            self.stop_on_errors()
+        with self.stage("capture"):
+            graph = self._capture(job, examined)
+        with self.stage("lower"):
+            lowered = lower(graph, self.opset, self.custom)
+            self.found += lowered.diagnostics
+        with self.stage("judge sizes"):
+            judged = judge_sizes(graph, job, lambda values: _accepts(job, values))
+            self.found += judged.diagnostics
+            self.stop_on_errors()
+        assert lowered.model is not None
+        summary.describe(lowered.model, graph, job)
+        checked = None
+        if self.verify:
+            with self.stage("verify"):
+                checked = self._check(job, graph, lowered.model, judged)
+                self.found += checked.diagnostics
+        else:
+            self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
+        return Carried(graph, lowered.model, judged, checked)
+
+    def _capture(self, job: Job, examined: Examined) -> Graph:
+        custom = set(self.custom)
+        try:
+            graph = capture(job, lambda op: op in custom or is_supported(op), self.state)
+        except ExportError as refused:
+            raise ExportError([*self.found, *refused.diagnostics]) from refused.__cause__
+        self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)
+        return graph
+
+    def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
+        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        try:
+            path = write(model, folder / "model.onnx")[0]
+            return check_model(
+                path,
+                job,
+                lambda values: run_eager(job, values),
+                lambda returned: _expected(graph, job, returned),
+                carried_outputs(graph),
+                fixed_feeds=initial_state(graph),
+                extra_sizes=judged.must_try,
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
+        return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+
+
+def _accepts(job: Job, values: Sequence[object]) -> bool:
+    """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
+    try:
+        run_eager(job, values)
+    except Exception:
+        return False
+    return True
+
+
+def _expected(graph: Graph, job: Job, returned: object) -> list[Any]:
+    """Eager's results, one for each output of the ONNX model."""
+    values = graph.returns.flatten(returned)
+    outputs = graph.outputs[: len(values)]
+    return [value for value, output in zip(values, outputs, strict=True) if is_carried(output.value)]
+
+
+def _state(choice: str | None) -> State:
+    if choice is None:
+        return State.REFUSE
+    try:
+        return State(choice)
+    except ValueError:
+        raise UsageError(
+            [UsageFault(message=f"state={choice!r} is unknown", fix='use state="inputs-outputs" or state="frozen"')]
+        ) from None

@@ -1,0 +1,143 @@
+"""The exported model, ready to be called, saved and asked about."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from trueport.capture.graph import Graph, Number, Value
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.errors import UsageError
+from trueport.load.job import Job, LeafKind
+from trueport.lower.write import write
+from trueport.report import Report
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What `trueport.export` returns.
+
+    Calling it runs the ONNX model in ONNX Runtime, with arguments and results in the structure of the original model.
+    """
+
+    model: ir.Model
+    report: Report
+    _job: Job
+    _graph: Graph
+    _path: Path | None = None
+
+    def save(
+        self, path: str | os.PathLike[str], *, external_data: bool | None = None, overwrite: bool = False
+    ) -> tuple[Path, ...]:
+        """Write the model; the weights go to a file of their own on request, or when one file cannot hold them."""
+        return save_model(self.model, Path(path), external_data, overwrite)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(given.name for given in self._graph.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return carried_outputs(self._graph)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the ONNX model. State that was lifted to inputs starts from the model's own buffers at each call."""
+        session = self._session()
+        outputs = session.run(list(self.output_names), self.feeds(args, kwargs))
+        return self._rebuild(outputs)
+
+    def feeds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """What to hand to a runtime for these arguments, by input name."""
+        values = self._job.call.flatten((tuple(args), dict(kwargs)))
+        by_name = {
+            leaf.name: value
+            for leaf, value in zip(self._job.leaves, values, strict=True)
+            if leaf.kind is not LeafKind.CONSTANT
+        }
+        by_name |= initial_state(self._graph)
+        declared = {value.name: value.dtype for value in self.model.graph.inputs}
+        return {name: _array(value, declared[name]) for name, value in by_name.items()}
+
+    def _rebuild(self, outputs: Sequence[Any]) -> Any:
+        given = iter(outputs)
+        values: list[Any] = []
+        for output in self._graph.outputs[: self._graph.returns.count]:
+            if not is_carried(output.value):
+                values.append(output.value)
+                continue
+            array = next(given)
+            if isinstance(output.value, Value):
+                values.append(torch.from_numpy(np.array(array)))
+            elif isinstance(output.value, Number):
+                values.append(output.value.kind(array.item()))
+            else:
+                values.append(output.value)
+        return self._graph.returns.build(values)
+
+    def _session(self) -> Any:
+        known = getattr(self, "_opened", None)
+        if known is None:
+            import onnxruntime
+
+            folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+            try:
+                written = write(self.model, folder / "model.onnx")
+                known = onnxruntime.InferenceSession(str(written[0]), providers=["CPUExecutionProvider"])
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            object.__setattr__(self, "_opened", known)
+        return known
+
+
+def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrite: bool) -> tuple[Path, ...]:
+    """Write a model where the user asked for it; what stands in the way is told, not thrown away."""
+    refuse_path(path, overwrite)
+    try:
+        return write(model, path, external_data)
+    except OSError as failure:
+        raise UsageError(
+            [UsageFault(message=f"cannot write {path}: {failure.strerror or failure}", fix="choose another path")]
+        ) from failure
+
+
+def refuse_path(path: Path, overwrite: bool) -> None:
+    """Raise UsageError where `path` cannot be written, before any work is done for it."""
+    if path.is_dir():
+        raise UsageError([UsageFault(message=f"{path} is a folder", fix=f"name a file in it: {path / 'model.onnx'}")])
+    if path.exists() and not overwrite:
+        raise UsageError(
+            [UsageFault(message=f"{path} exists", fix="pass overwrite=True to replace it, or choose another path")]
+        )
+    if not path.parent.is_dir():
+        raise UsageError([UsageFault(message=f"there is no folder {path.parent}", fix="make it first")])
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError([UsageFault(message=f"the folder {path.parent} cannot be written to", fix="choose another path")])
+
+
+def is_carried(value: Any) -> bool:
+    """Whether an output of forward is an output of the ONNX model (None and strings are not)."""
+    return isinstance(value, (Value, Number, bool, int, float))
+
+
+def carried_outputs(graph: Graph) -> tuple[str, ...]:
+    return tuple(output.name for output in graph.outputs if is_carried(output.value))
+
+
+def initial_state(graph: Graph) -> dict[str, torch.Tensor]:
+    """The buffers' present values, for inputs that are lifted state."""
+    return dict(graph.lifted)
+
+
+def _array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
+    if isinstance(value, torch.Tensor):
+        return np.asarray(value.detach().numpy(force=True))
+    return np.asarray(value, dtype=dtype.numpy() if dtype is not None else None)

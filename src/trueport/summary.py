@@ -1,0 +1,118 @@
+"""What is told about an export: the report, and the metadata that travels inside the model."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from trueport.capture.assumptions import judge
+from trueport.capture.graph import Graph
+from trueport.capture.state import State
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.load.job import Job, LeafKind
+from trueport.report import CheckedInput, Report, SizeSummary, TensorSummary, Verdict
+from trueport.verify.assumptions import readable
+
+if TYPE_CHECKING:
+    from trueport.api import Carried
+    from trueport.examine import Examined
+
+_PACKAGES = ("trueport", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
+
+
+def model_name(model: object) -> str:
+    return getattr(model, "__name__", None) or type(model).__name__
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def settle_attributes(
+    found: Iterable[Diagnostic], examined: Examined, choice: State
+) -> list[Diagnostic]:
+    """Attributes that forward sets are harmless where eager showed that no later call depends on them."""
+    settled: list[Diagnostic] = []
+    for finding in found:
+        harmful = isinstance(finding, StateWritten) and finding.weight is Severity.NOTE and choice is State.REFUSE
+        if harmful and examined.state_matters:
+            finding = StateWritten(
+                message=f"{finding.message}; and what a call gives depends on the calls before it",
+                place=finding.place,
+                seen=("eager: another input first, then the example again, gave another result",),
+                fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
+            )
+        settled.append(finding)
+    return settled
+
+
+def describe(model: ir.Model, graph: Graph, job: Job) -> None:
+    """Keep in the model what its file format has no place for: the structure of its arguments and results."""
+    constants = {leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT}
+    model.producer_version = versions()["trueport"]
+    model.metadata_props.update(
+        {
+            "trueport.arguments": json.dumps(job.call.describe()),
+            "trueport.results": json.dumps(graph.returns.describe()),
+            "trueport.constants": json.dumps(constants),
+        }
+    )
+
+
+def report(
+    job: Job,
+    carried: Carried,
+    path: Path | None,
+    opset: int,
+    found: Sequence[Diagnostic],
+    seconds: Mapping[str, float],
+) -> Report:
+    checked = carried.checked
+    return Report(
+        model=model_name(job.model),
+        path=None if path is None else str(path),
+        opset=opset,
+        diagnostics=tuple(found),
+        inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
+        outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
+        free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
+        constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
+        assumptions=tuple(_assumptions(carried.graph)),
+        nodes=sum(1 for _ in carried.model.graph.all_nodes()),
+        checks=tuple(
+            CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst) for each in checked.checked
+        )
+        if checked
+        else (),
+        verified=checked is not None and checked.agrees,
+        seconds=dict(seconds),
+        versions=versions(),
+    )
+
+
+def _assumptions(graph: Graph) -> Iterable[str]:
+    """Every decision that the trace took about a free size and that some size in its range would break."""
+    told = set()
+    for judged in judge(graph):
+        text = f"{readable(graph, judged.assumption)} ({judged.assumption.place})"
+        if text not in told:
+            told.add(text)
+            yield text
+
+
+def _tensor(value: ir.Value) -> TensorSummary:
+    shape: Any = value.shape
+    dtype = value.dtype.name.lower() if value.dtype is not None else "unknown"
+    return TensorSummary(value.name or "", dtype, tuple(str(d) for d in shape) if shape is not None else ())
