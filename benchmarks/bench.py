@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, workload in WORKLOADS.items()
         if (workload.quick or not options.quick) and (not options.only or re.search(options.only, name))
     ]
+    if options.trueport and "trueport" not in exporters:
+        print("trueport.export does not exist yet: only the peers run", file=sys.stderr)
     if not exporters or not chosen:
         print("nothing to run", file=sys.stderr)
         return 2

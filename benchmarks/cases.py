@@ -23,6 +23,18 @@ from benchmarks.judge import Verdict
 MARKS = {Verdict.FAITHFUL: "✓", Verdict.DIAGNOSED: "◇"}
 
 
+def run_all(tasks: Sequence[tuple[Suite, str, str]], jobs: int, limit: float) -> list[Row]:
+    rows: list[Row] = []
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for row in pool.map(lambda task: run_case(*task, limit), tasks):
+            rows.append(row)
+            print(f"{len(rows)}/{len(tasks)} {row.name} {row.exporter}: {_cell(row)}", file=sys.stderr)
+    finally:
+        pool.shutdown(cancel_futures=True)  # a harness error must not wait for all the other cases
+    return rows
+
+
 def summary(rows: Sequence[Row], exporters: Sequence[str]) -> str:
     """How many of each verdict, by category, the exporters side by side."""
     groups: dict[str, list[Row]] = {}
@@ -65,6 +77,12 @@ def listing(rows: Sequence[Row], exporters: Sequence[str]) -> str:
     return results.table(["category", "case", *(TITLES[exporter] for exporter in exporters)], lines)
 
 
+def reasons(rows: Sequence[Row]) -> str:
+    """Why, for every verdict that has a reason."""
+    found = [row for row in rows if row.judgement.detail]
+    return "\n".join(f"{row.name} [{row.exporter}] {row.judgement.verdict}: {row.judgement.detail}" for row in found)
+
+
 def _cell(row: Row) -> str:
     found = row.judgement
     mark = MARKS.get(found.verdict, "✗")
@@ -93,18 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not tasks:
         print("nothing to run", file=sys.stderr)
         return 2
-    with ThreadPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(run_case, *task, options.limit) for task in tasks]
-        rows = []
-        for task, future in zip(tasks, running, strict=True):
-            rows.append(future.result())
-            print(f"{len(rows)}/{len(tasks)} {task[1]} {task[2]}: {_cell(rows[-1])}", file=sys.stderr)
+    rows = run_all(tasks, options.jobs, options.limit)
     text = summary(rows, exporters)
     if options.verbose:
-        print(listing(rows, exporters), end="\n\n")
-        for row in rows:
-            if row.judgement.detail and row.exporter in (exporters[0], *(() if "trueport" in exporters else PEERS)):
-                print(f"{row.name} [{row.exporter}] {row.judgement.verdict}: {row.judgement.detail}")
+        print(listing(rows, exporters), reasons(rows), sep="\n\n", end="\n\n")
     print(text)
     if options.json:
         results.write_json(options.json, as_json(rows))
