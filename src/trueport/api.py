@@ -29,7 +29,7 @@ from trueport.examine import Examined, examine, run_eager
 from trueport.load.job import Job
 from trueport.load.request import make_job
 from trueport.lower.lower import lower
-from trueport.lower.table import is_supported
+from trueport.lower.table import is_leaf
 from trueport.lower.write import write
 from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
 from trueport.report import Report
@@ -175,9 +175,8 @@ class _Run:
         return Carried(graph, lowered.model, judged, checked)
 
     def _capture(self, job: Job, examined: Examined) -> Graph:
-        custom = set(self.custom)
         try:
-            graph = capture(job, lambda op: op in custom or is_supported(op), self.state)
+            graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state)
         except ExportError as refused:
             raise ExportError([*self.found, *refused.diagnostics]) from refused.__cause__
         self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)

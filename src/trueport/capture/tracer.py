@@ -34,6 +34,7 @@ from trueport.torch_internals import (
     decomposition_of,
     fake_from_real,
     from_functional,
+    is_composite,
     memory_of,
     symbolic_kernels,
 )
@@ -120,8 +121,9 @@ class Tracer:
         elif aliases:
             way = _Way.FUNCTIONALISE
             if not self.careful:
-                decomposition = decomposition_of(op)
-                way = _Way.RECORD if self._is_leaf(op) or decomposition is None else _Way.DECOMPOSE
+                # Functionalisation would take a composite view apart as well: both ways give the same graph.
+                apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
+                way = _Way.DECOMPOSE if apart else _Way.RECORD
         elif self._is_leaf(op) or op in _CHECKS_ONLY or decomposition_of(op) is None:
             way = _Way.RECORD
         else:

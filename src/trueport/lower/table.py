@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from trueport.torch_internals import OpOverload
+from trueport.torch_internals import OpOverload, is_composite
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINTS = "trueport.ops"
@@ -88,6 +88,17 @@ def is_supported(target: OpOverload) -> bool:
     return translation_for(target) is not None or is_dropped(target)
 
 
+def is_leaf(target: OpOverload) -> bool:
+    """Whether capture should keep the operator whole.
+
+    A composite one only where we have a translation of our own: torch's definition of it, operator by operator, is
+    better than torchlib's idea of the whole.
+    """
+    if is_composite(target):
+        return is_ours(target) or is_dropped(target)
+    return is_supported(target)
+
+
 def is_ours(target: OpOverload) -> bool:
     """Whether the translation was registered with `@op`: a composite operator is then worth keeping whole."""
     _discover()
@@ -101,7 +112,7 @@ def is_dropped(target: OpOverload) -> bool:
 
 def name_of(target: OpOverload) -> str:
     """`aten::linear`, `aten::add.Tensor`."""
-    return str(target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+    return str(target.name()).removesuffix(".default")
 
 
 def _translation(name: str) -> Translation | None:
