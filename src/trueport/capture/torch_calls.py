@@ -1,7 +1,7 @@
 """Torch functions that must be seen before they reach the dispatcher.
 
-`torch.tensor([n, m])` of traced numbers would read them as plain ones in C++ and freeze them; turning gradients on
-inside forward (forces as derivatives of an energy) needs autograd, which the trace otherwise skips.
+Some would read a traced number as a plain one in C++ and freeze it (see `stand_ins.py`); `.tolist()` would read memory;
+and turning gradients on inside forward (forces as derivatives of an energy) needs autograd, which the trace skips.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport.capture.stand_ins import stand_in_for
 from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd
-
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
 
 class TorchCalls(TorchFunctionMode):
     """`needs_autograd` is called once when the user's code turns gradients on."""
@@ -42,35 +40,15 @@ class TorchCalls(TorchFunctionMode):
                 self._below = None
             elif self._below is None:
                 self._below = BelowAutograd()
-        elif func in (torch.tensor, torch.as_tensor, torch.scalar_tensor) and args and _holds_symbol(args[0]):
-            return _stack(args[0], kwargs.get("dtype"))
+        elif func is torch.Tensor.tolist:
+            return _to_list(args[0])
+        elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
+            return stand_in(*args, **kwargs)
         return func(*args, **kwargs)
 
 
-def _holds_symbol(data: Any) -> bool:
-    if isinstance(data, (list, tuple)):
-        return any(_holds_symbol(d) for d in data)
-    return isinstance(data, _SYMBOLIC)
-
-
-def _kinds(data: Any) -> set[type]:
-    if isinstance(data, (list, tuple)):
-        return set().union(*map(_kinds, data)) if data else set()
-    if isinstance(data, torch.Tensor):
-        return {float if data.dtype.is_floating_point else bool if data.dtype is torch.bool else int}
-    return {{torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(data), type(data))}
-
-
-def _stack(data: Any, dtype: torch.dtype | None) -> torch.Tensor:
-    """`torch.tensor(data)` for nested lists that hold traced numbers."""
-    if dtype is None:
-        kinds = _kinds(data)
-        dtype = torch.get_default_dtype() if float in kinds else torch.int64 if int in kinds else torch.bool
-    if isinstance(data, (list, tuple)):
-        return torch.stack([_stack(d, dtype) for d in data])
-    if isinstance(data, torch.Tensor):
-        return data.to(dtype)
-    if isinstance(data, torch.SymBool):
-        data = torch.sym_ite(data, 1, 0)
-        return torch.full((), data, dtype=torch.int64).to(dtype)
-    return torch.full((), data, dtype=dtype)
+def _to_list(tensor: torch.Tensor) -> Any:
+    """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
+    if tensor.dim() == 0:
+        return tensor.item()
+    return [_to_list(part) for part in tensor.unbind(0)]

@@ -1,0 +1,145 @@
+"""Torch functions that take only plain numbers where a model gives them sizes, written with functions that do not.
+
+`torch.linspace(0, 1, steps=x.shape[1])` needs a plain int in its schema: torch would read the free size as a number and
+freeze it. The stand-ins compute the same with open sizes; they are used only where a symbolic number is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def stand_in_for(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """What to call instead of `function`, where it would freeze one of its arguments."""
+    replacement = _STAND_INS.get(function)
+    if replacement is None:
+        return None
+    return replacement if holds_symbol(args) or holds_symbol(tuple(kwargs.values())) else None
+
+
+def holds_symbol(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(holds_symbol(d) for d in data)
+    return isinstance(data, Symbolic)
+
+
+def _for(*functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            _STAND_INS[function] = replacement
+        return replacement
+
+    return register
+
+
+@_for(torch.tensor, torch.as_tensor, torch.scalar_tensor)
+def _tensor(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """A nested list that holds traced numbers, stacked."""
+    if dtype is None:
+        kinds = _kinds(data)
+        dtype = torch.get_default_dtype() if float in kinds else torch.int64 if int in kinds else torch.bool
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_tensor(d, dtype=dtype) for d in data])
+    if isinstance(data, torch.Tensor):
+        return data.to(dtype)
+    if isinstance(data, torch.SymBool):
+        return torch.full((), torch.sym_ite(data, 1, 0), dtype=torch.int64).to(dtype)
+    return torch.full((), data, dtype=dtype)
+
+
+def _kinds(data: Any) -> set[type]:
+    if isinstance(data, (list, tuple)):
+        return {kind for d in data for kind in _kinds(d)}
+    if isinstance(data, torch.Tensor):
+        return {float if data.dtype.is_floating_point else bool if data.dtype is torch.bool else int}
+    return {{torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(data), type(data))}
+
+
+@_for(torch.linspace)
+def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+    """As torch's kernel: from the start in the first half, from the end in the second, so that both ends are exact."""
+    dtype = dtype or torch.get_default_dtype()
+    wide = torch.promote_types(dtype, torch.float32) if dtype.is_floating_point else torch.float64
+    index = torch.arange(steps)
+    start, end = torch.full((), start, dtype=wide), torch.full((), end, dtype=wide)
+    gaps = torch.full((), steps - 1, dtype=wide).clamp(min=1)
+    step = (end - start) / gaps
+    halfway = torch.full((), steps // 2, dtype=torch.int64)
+    from_start = start + step * index.to(wide)
+    from_end = end - step * (torch.full((), steps - 1, dtype=torch.int64) - index).to(wide)
+    several = torch.full((), steps, dtype=torch.int64) > 1
+    return torch.where((index < halfway) | ~several, from_start, from_end).to(dtype)
+
+
+@_for(torch.logspace)
+def _logspace(
+    start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: torch.dtype | None = None, **_: Any
+) -> torch.Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    exponents = _linspace(start, end, steps, dtype=dtype if dtype.is_floating_point else torch.float64)
+    return torch.pow(torch.full((), base, dtype=exponents.dtype), exponents).to(dtype)
+
+
+@_for(torch.hann_window)
+def _hann_window(window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+    return _cosine_window(window_length, periodic, 0.5, 0.5, dtype)
+
+
+@_for(torch.hamming_window)
+def _hamming_window(
+    window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, **_: Any
+) -> torch.Tensor:
+    return _cosine_window(window_length, periodic, alpha, beta, dtype)
+
+
+def _cosine_window(length: Any, periodic: bool, alpha: float, beta: float, dtype: torch.dtype | None) -> torch.Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    period = torch.full((), length if periodic else length - 1, dtype=dtype).clamp(min=1)
+    turns = torch.arange(length).to(dtype) * (2 * torch.pi / period)
+    single = torch.full((), length, dtype=torch.int64) == 1
+    return torch.where(single, torch.ones((), dtype=dtype), alpha - beta * torch.cos(turns))
+
+
+@_for(torch.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
+def _pool_whole(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
+    """Global average pooling written with a kernel that is the size of the picture."""
+    return _whole(input, kernel_size, stride, rest, options).mean(_axes(input, kernel_size), keepdim=True)
+
+
+@_for(F.max_pool1d, F.max_pool2d, F.max_pool3d)
+def _max_whole(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
+    return _whole(input, kernel_size, stride, rest, options).amax(_axes(input, kernel_size), keepdim=True)
+
+
+def _axes(input: torch.Tensor, kernel: Any) -> tuple[int, ...]:
+    rank = len(kernel) if isinstance(kernel, (list, tuple)) else 1
+    return tuple(range(-rank, 0))
+
+
+def _whole(input: torch.Tensor, kernel: Any, stride: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor:
+    """The input itself, where the kernel covers all of it and nothing else is asked for."""
+    wanted = tuple(kernel) if isinstance(kernel, (list, tuple)) else (kernel,)
+    sizes = tuple(input.shape[-len(wanted) :])
+    same = all(_same_size(a, b) for a, b in zip(wanted, sizes, strict=True))
+    plain = not any(v for v in rest if v not in (0, True)) and not any(v for v in options.values() if v not in (0, True))
+    if not (same and plain and (stride is None or holds_symbol(stride))):
+        raise NotImplementedError("pooling with a kernel that depends on a free size and is not the whole picture")
+    return input
+
+
+def _same_size(one: Any, other: Any) -> bool:
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and one.node.expr == other.node.expr
+
+
+@_for(F.one_hot)
+def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
