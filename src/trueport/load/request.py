@@ -20,7 +20,7 @@ from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.size_specs import count_leaves
 from trueport.load.sizes import Argument, SizeBook, arguments_of, read_dynamic_axes, read_dynamic_shapes
 from trueport.load.structures import FoundLeaf, flatten_call
-from trueport.load.unwrap import signature_of, unwrap
+from trueport.load.unwrap import FunctionModule, signature_of, unwrap
 
 
 def make_job(
@@ -71,7 +71,7 @@ def make_job(
         Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i))
         for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
     )
-    diagnostics = _cannot_be_given(found, kept) + _frozen_inside_objects(found, kept)
+    diagnostics = _cannot_be_given(found, kept) + _numbers_inside_objects(found, kept, arguments)
     return Job(module, leaves, call, tuple(output_names) if output_names else None, diagnostics)
 
 
@@ -86,8 +86,11 @@ def _bind(
         signature.bind(*args, **kwargs)
     except TypeError as wrong:
         raise usage_error(
-            f"the example arguments do not fit {type(module).__name__}.forward: {wrong}",
-            seen=[f"forward{signature}", f"got {len(args)} positional, by name: {', '.join(kwargs) or 'none'}"],
+            f"the example arguments do not fit {_called(module)}: {wrong}",
+            seen=[
+                f"{_called(module)}{signature}",
+                f"got {len(args)} positional, by name: {', '.join(kwargs) or 'none'}",
+            ],
         ) from None
     steps: list[Step] = []
     for parameter in signature.parameters.values():
@@ -99,6 +102,12 @@ def _bind(
     order = {name: i for i, name in enumerate(signature.parameters)}
     by_name = dict(sorted(kwargs.items(), key=lambda item: order.get(item[0], len(order))))
     return steps, by_name
+
+
+def _called(module: torch.nn.Module) -> str:
+    if isinstance(module, FunctionModule):
+        return str(getattr(module.function, "__name__", type(module.function).__name__))
+    return f"{type(module).__name__}.forward"
 
 
 def _named_leaves(
@@ -173,24 +182,44 @@ def _mend(leaf: FoundLeaf) -> str:
     return f'take its tensors as arguments instead, or keep this very object in the model: constants=["{leaf.name}"]'
 
 
-def _frozen_inside_objects(found: Sequence[FoundLeaf], kept: set[int]) -> tuple[Diagnostic, ...]:
-    """Numbers among an object's attributes: they may be settings or counters, so they are told and not guessed."""
-    frozen = [
-        leaf
-        for i, leaf in enumerate(found)
-        if leaf.inside_object and leaf.kind is not LeafKind.TENSOR and i not in kept
-    ]
-    counters = [leaf for leaf in frozen if not isinstance(leaf.value, bool)]
-    switches = [leaf for leaf in frozen if isinstance(leaf.value, bool)]
-    return tuple(
-        NumberFrozen(
-            message=f"{_values(group)} {'is' if len(group) == 1 else 'are'} kept as in the example",
-            fix="make its class a dataclass to have its numbers as inputs, or confirm with constants=[...]",
-            severity=severity,
-        )
-        for group, severity in ((counters, Severity.WARNING), (switches, Severity.NOTE))
-        if group
-    )
+def _numbers_inside_objects(
+    found: Sequence[FoundLeaf], kept: set[int], arguments: Sequence[Argument]
+) -> tuple[Diagnostic, ...]:
+    """Numbers among an object's attributes: settings or counters, so they are told and not guessed.
+
+    1. An object that holds numbers and no tensor is nothing but those numbers: refused, unless listed in `constants`.
+    2. A number beside tensors (the count of tokens in a cache) is kept, with a warning.
+    3. A switch (a bool) is kept, with a note.
+    """
+    diagnostics: list[Diagnostic] = []
+    counters: list[FoundLeaf] = []
+    switches: list[FoundLeaf] = []
+    for argument in arguments:
+        places = range(argument.first, argument.first + count_leaves(argument.tree))
+        inside = [found[i] for i in places if found[i].inside_object and i not in kept]
+        numbers = [leaf for leaf in inside if leaf.kind is not LeafKind.TENSOR]
+        counting = [leaf for leaf in numbers if not isinstance(leaf.value, bool)]
+        switches += [leaf for leaf in numbers if isinstance(leaf.value, bool)]
+        if counting and not any(leaf.kind is LeafKind.TENSOR for leaf in inside):
+            diagnostics.append(
+                InputType(
+                    message=f"{argument.path} is an object that holds only numbers ({_values(counting)})",
+                    fix="make its class a dataclass, and they are inputs; "
+                    f'or keep them as they are: constants=["{argument.name}"]',
+                )
+            )
+        else:
+            counters += counting
+    for group, severity in ((counters, Severity.WARNING), (switches, Severity.NOTE)):
+        if group:
+            diagnostics.append(
+                NumberFrozen(
+                    message=f"{_values(group)}: kept as in the example",
+                    fix="make its class a dataclass to have its numbers as inputs, or confirm with constants=[...]",
+                    severity=severity,
+                )
+            )
+    return tuple(diagnostics)
 
 
 def _values(leaves: Sequence[FoundLeaf]) -> str:

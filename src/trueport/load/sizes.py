@@ -57,10 +57,11 @@ def read_dynamic_shapes(spec: object, arguments: Sequence[Argument], leaves: Seq
 
     if isinstance(spec, Mapping):
         for key, entry in spec.items():
-            named = [argument for argument in arguments if key in (argument.name, argument.path)]
+            whole = next((argument for argument in arguments if argument.path == key), None)
+            named = [argument for argument in arguments if argument.name == key]
             single = [i for i, leaf in enumerate(leaves) if key in (leaf.name, leaf.path)]
-            if len(named) == 1 and named[0].path == named[0].name:
-                place(named[0], entry)
+            if whole is not None:
+                place(whole, entry)
             elif named:  # *args: one entry per value
                 if entry is not None and (not isinstance(entry, (list, tuple)) or len(entry) != len(named)):
                     raise usage_error(f"dynamic_shapes of *{key} needs a tuple of {len(named)} entries, got {entry!r}")
