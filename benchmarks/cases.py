@@ -27,7 +27,7 @@ def run_all(tasks: Sequence[tuple[Suite, str, str]], jobs: int, limit: float) ->
     rows: list[Row] = []
     pool = ThreadPoolExecutor(jobs)
     try:
-        for row in pool.map(lambda task: run_case(*task, limit), tasks):
+        for row in pool.map(lambda task: run_case(task[0], task[1], task[2], limit), tasks):
             rows.append(row)
             print(f"{len(rows)}/{len(tasks)} {row.name} {row.exporter}: {_cell(row)}", file=sys.stderr)
     finally:
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("trueport.export does not exist yet: only the peers run", file=sys.stderr)
     exporters += PEERS if options.peers else []
     suites: tuple[Suite, ...] = (options.suite,) if options.suite else SUITES
-    children.preload(["onnxscript", "benchmarks.case_run", *(name for name in exporters if name == "trueport")])
+    children.preload(["onnxscript", "benchmarks.case_run", *(["trueport.api"] if "trueport" in exporters else [])])
     listed = [(s, n) for s in suites for n in children.run(list_names, s, limit=120).value if _wanted(n, options.only)]
     tasks = [(suite, name, exporter) for suite, name in listed for exporter in exporters]
     if not tasks:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,8 @@ PEERS = ("dynamo", "legacy")
 
 
 def trueport_exists() -> bool:
-    """While the rooms are being built, the peers can already be measured."""
-    try:
-        import trueport
-    except ImportError:
-        return False
-    return hasattr(trueport, "export")
+    """Whether there is a trueport to measure beside the peers. One that is there and does not import must show."""
+    return find_spec("trueport") is not None and find_spec("trueport.api") is not None
 
 
 def legacy_axes(request: Request) -> tuple[list[str], dict[str, list[int]]]:
@@ -115,7 +112,7 @@ class Refusal:
     code: str
     message: str
     on_purpose: bool = True
-    """False where trueport raised something other than its own ExportError: a crash of ours, not a refusal."""
+    """False for a crash of ours: anything but an ExportError, or a TP9xx (a fault of trueport's own)."""
 
 
 def read_refusal(exporter: str, error: BaseException, own_files: str, has_own_lines: bool) -> Refusal:
@@ -130,6 +127,9 @@ def read_refusal(exporter: str, error: BaseException, own_files: str, has_own_li
 
     if not isinstance(error, trueport.ExportError):
         return Refusal("", "", f"{type(error).__name__}: {_first_line(error)}", on_purpose=False)
+    ours = [found for found in error.diagnostics if found.code.startswith("TP9")]
+    if ours:
+        return Refusal("", ours[0].code, ours[0].message, on_purpose=False)
     errors = [found for found in error.diagnostics if found.is_error] or list(error.diagnostics)
     for found in errors:
         if found.where and _is_inside(found.where.file, own_files):

@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.exporter == "trueport" and not trueport_exists():
         print("trueport.export does not exist yet; try --exporter dynamo", file=sys.stderr)
         return 2
-    children.preload(["onnxscript", "benchmarks.zoo_run", *(["trueport"] if options.exporter == "trueport" else [])])
+    children.preload(
+        ["onnxscript", "benchmarks.zoo_run", *(["trueport.api"] if options.exporter == "trueport" else [])]
+    )
     found: dict[str, Judgement] = {}
     for name in [options.only] if options.only else ZOO:
         found[name] = run_model(name, options.exporter, options.limit)

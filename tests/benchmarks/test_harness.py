@@ -18,9 +18,12 @@ from benchmarks.bench import report
 from benchmarks.bench_run import Sample
 from benchmarks.children import HarnessError
 from benchmarks.compare import differences
-from benchmarks.exporters import Request, legacy_axes
+from benchmarks.exporters import Request, legacy_axes, read_refusal
 from benchmarks.judge import Judgement, Subject, Verdict, eager_answers, judge
 from benchmarks.leaves import flatten, named_leaves
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.errors import ExportError
+from trueport.source import Place, Where
 
 R = torch.randn
 
@@ -127,6 +130,45 @@ class TestVerdicts:
     def test_a_case_whose_other_inputs_eager_refuses_is_broken_not_judged(self, tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="mat1"):
             verdict_of(tmp_path, subject(nn.Linear(3, 2), R(2, 3), R(2, 4)))
+
+
+class Finding(Diagnostic):
+    code = "TP301"
+
+
+class OurFault(Diagnostic):
+    code = "TP901"
+
+
+class TestReadingOurErrors:
+    """trueport is judged by what its diagnostics carry, and more strictly than the peers."""
+
+    def told(self, error: Exception, has_own_lines: bool = True) -> tuple[str, str, bool]:
+        refusal = read_refusal("trueport", error, __file__, has_own_lines)
+        return refusal.at, refusal.code, refusal.on_purpose
+
+    def test_a_line_in_the_users_file(self) -> None:
+        here = Place(calls=(Where("elsewhere.py", 3), Where(__file__, 41)))
+        error = ExportError([Finding(message="frozen", place=here)])
+        assert self.told(error) == ("benchmarks/test_harness.py:41", "TP301", True)
+
+    def test_a_line_elsewhere_is_no_diagnosis(self) -> None:
+        error = ExportError([Finding(message="frozen", place=Place(calls=(Where("elsewhere.py", 3),)))])
+        assert self.told(error) == ("", "TP301", True)
+
+    def test_a_warning_with_a_line_does_not_excuse_an_error_without_one(self) -> None:
+        warning = Finding(message="careful", place=Place(calls=(Where(__file__, 41),)), severity=Severity.WARNING)
+        assert self.told(ExportError([Finding(message="frozen"), warning]))[0] == ""
+
+    def test_a_model_without_a_line_of_the_users_is_diagnosed_by_its_module(self) -> None:
+        error = ExportError([Finding(message="half into float", place=Place(module="layers.0"))])
+        assert self.told(error, has_own_lines=False)[0] == "module layers.0"
+        assert self.told(error, has_own_lines=True)[0] == ""
+
+    def test_our_own_faults_are_crashes(self) -> None:
+        here = Place(calls=(Where(__file__, 41),))
+        assert not self.told(ExportError([OurFault(message="a bug", place=here)]))[2]
+        assert not self.told(AttributeError("reshape"))[2]
 
 
 class TestComparison:
