@@ -22,7 +22,8 @@ ALLOWED["errors"] = {"source", "diagnostics", "errors"}
 ALLOWED["report"] = {"source", "diagnostics", "report"}
 ALLOWED["torch_internals"] = {"torch_internals"}
 
-KNOWS_ALL = {"api", "cli", "__init__", "__main__"}
+KNOWS_ALL = {"api", "program", "summary", "cli", "__init__", "__main__"}
+"""The API (with the two files that it is split into) and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "cli")
 HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime", "numpy", "transformers"}
 

@@ -107,7 +107,7 @@ REPORT = Report(
     free_sizes=(SizeSummary("batch", 1, 64),),
     constants={"mode": "'fast'"},
     checks=(
-        CheckedInput({"batch": 2}, "example", Verdict.EQUAL, 0.0, 1e-5),
+        CheckedInput({"batch": 2}, "the example", Verdict.EQUAL, 0.0, 1e-5),
         CheckedInput({"batch": 7}, "normal", Verdict.EQUAL, 2.4e-7, 1.3e-5),
     ),
     verified=True,
@@ -123,10 +123,21 @@ faithful Net → net.onnx  equal to eager on 2 of 2 inputs, worst difference 2.4
   outputs     y: float32[batch, 4]
   free sizes  batch = 1..64
   constants   mode = 'fast'
-  checked     batch=2; example: equal, difference 0
-              batch=7; normal: equal, difference 2.4e-07
+  checked     batch = 2, 7
+              values: the example, normal
   graph       12 nodes, opset 20"""
     assert REPORT.text() == expected
+
+
+def test_of_many_checks_only_those_that_failed_are_listed_one_by_one() -> None:
+    checks = [CheckedInput({"n": size}, "normal", Verdict.EQUAL, 0.0) for size in (3, 1, 2)]
+    checks.append(CheckedInput({"n": 2}, "zeros", Verdict.DIFFERENT, 0.5))
+    lines = Report(model="Net", checks=tuple(checks)).text().splitlines()
+    assert lines[1:] == [
+        "  checked  n = 1, 2, 3",
+        "           values: normal, zeros",
+        "           n=2; zeros: different, difference 0.5",
+    ]
 
 
 def test_an_unchecked_export_is_never_called_faithful() -> None:

@@ -119,7 +119,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("free sizes", report.free_sizes)
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
-    yield from listed("checked", (_check(one) for one in report.checks))
+    yield from listed("checked", _checked(report.checks))
     if report.nodes is not None:
         yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")
     if report.seconds:
@@ -128,9 +128,20 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
 
 
-def _check(one: CheckedInput) -> str:
-    error = f", difference {one.worst_error:.2g}" if one.worst_error is not None else ""
-    return f"{one}: {one.verdict.value}{error}"
+def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
+    """Which sizes and which kinds of values were tried, and one by one those that failed; JSON and HTML list them all."""
+    sizes: dict[str, set[int]] = {}
+    for one in checks:
+        for name, size in one.sizes.items():
+            sizes.setdefault(name, set()).add(size)
+    for name, tried in sizes.items():
+        yield f"{name} = {', '.join(map(str, sorted(tried)))}"
+    if checks:
+        yield f"values: {', '.join(dict.fromkeys(one.family for one in checks))}"
+    for one in checks:
+        if one.verdict is not Verdict.EQUAL:
+            error = f", difference {one.worst_error:.2g}" if one.worst_error is not None else ""
+            yield f"{one}: {one.verdict.value}{error}"
 
 
 def _plain(lines: Iterable[Line]) -> str:
