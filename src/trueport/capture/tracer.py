@@ -20,6 +20,7 @@ from trueport.capture.constants import Constants
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.places import Places
+from trueport.capture.shapes import RESULTS
 from trueport.capture.symbols import Symbols
 from trueport.capture.weights import Owned
 from trueport.diagnostics.base import Diagnostic
@@ -170,7 +171,7 @@ class Tracer:
         self._asking = True
         try:
             with self.symbols.fake_mode, symbolic_kernels():
-                return op(*args, **kwargs)
+                return RESULTS.get(op, op)(*args, **kwargs)
         finally:
             self._asking = False
 
