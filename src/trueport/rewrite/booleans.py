@@ -1,0 +1,49 @@
+"""and, or, not, chained comparisons, `is`, `in`, and equality of tuples of sizes."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from trueport.rewrite.build import runtime, same_place
+
+if TYPE_CHECKING:
+    from trueport.rewrite.rewriter import Rewriter
+
+_CALLED = {ast.Eq: "eq", ast.NotEq: "ne", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
+
+
+def rewrite_bool_op(rewriter: Rewriter, node: ast.BoolOp) -> ast.expr:
+    first, *others = [rewriter.visit(value) for value in node.values]
+    function = "and_" if isinstance(node.op, ast.And) else "or_"
+    return same_place(runtime(function, first, *(rewriter.lazily(value) for value in others)), node)
+
+
+def rewrite_not(rewriter: Rewriter, node: ast.UnaryOp) -> ast.expr:
+    rewriter.generic_visit(node)
+    if not isinstance(node.op, ast.Not):
+        return node
+    return same_place(runtime("not_", node.operand), node)
+
+
+def rewrite_compare(rewriter: Rewriter, node: ast.Compare) -> ast.expr:
+    if len(node.ops) == 1:
+        left, right = rewriter.visit(node.left), rewriter.visit(node.comparators[0])
+        return _one(node.ops[0], left, right, node)
+    words = [ast.Constant(_word(op)) for op in node.ops]
+    later = [rewriter.lazily(rewriter.visit(c)) for c in node.comparators[1:]]
+    first, second = rewriter.visit(node.left), rewriter.visit(node.comparators[0])
+    operators = ast.Tuple(elts=list(words), ctx=ast.Load())
+    return same_place(runtime("chain", operators, first, second, *later), node)
+
+
+def _one(operator: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.Compare) -> ast.expr:
+    function = _CALLED.get(type(operator))
+    if function is None:
+        return same_place(ast.Compare(left=left, ops=[operator], comparators=[right]), at)
+    return same_place(runtime(function, left, right), at)
+
+
+def _word(operator: ast.cmpop) -> str:
+    ordered = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+    return ordered.get(type(operator)) or _CALLED[type(operator)]

@@ -1,0 +1,38 @@
+"""if, the ternary, and assert.
+
+    if test: A                      def tp_then(): nonlocal …; A
+    else: B              →          def tp_else(): nonlocal …; B
+                                    runtime.if_(test, tp_then, tp_else, get, put, names, look)
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from trueport.rewrite.build import name, runtime, same_place, thunk
+
+if TYPE_CHECKING:
+    from trueport.rewrite.rewriter import Rewriter
+
+
+def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
+    returns = hasattr(node, "tp_returns")
+    state, arguments = rewriter.scope.state([node.body, node.orelse], node.test)
+    test = rewriter.visit(node.test)
+    then, then_name = rewriter.scope.block("then", [], rewriter.block(node.body), node.test)
+    orelse, else_name = rewriter.scope.block("else", [], rewriter.block(node.orelse), node.test)
+    call = runtime("if_return" if returns else "if_", test, name(then_name), name(else_name), *arguments)
+    last = ast.Return(value=call) if returns else ast.Expr(value=call)
+    return [*state, then, orelse, same_place(last, node.test)]
+
+
+def rewrite_ternary(rewriter: Rewriter, node: ast.IfExp) -> ast.expr:
+    test, body, orelse = rewriter.visit(node.test), rewriter.visit(node.body), rewriter.visit(node.orelse)
+    return same_place(runtime("ternary", test, rewriter.lazily(body), rewriter.lazily(orelse)), node)
+
+
+def rewrite_assert(rewriter: Rewriter, node: ast.Assert) -> Any:
+    test = rewriter.visit(node.test)
+    message = thunk(rewriter.visit(node.msg) if node.msg is not None else ast.Constant(None))
+    return same_place(ast.Expr(value=runtime("assert_", test, message)), node)

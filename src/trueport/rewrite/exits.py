@@ -1,0 +1,279 @@
+"""break, continue and return as flags and arms, so that what follows them is inside one arm of one branch.
+
+    if c: return a          if c: return a              for …:                  for …: (until broke)
+    rest             →      else: rest                    if c: break     →       if c: broke = True
+                                                          rest                    else: rest
+
+An exit that ends an arm sends the rest of the block into the other arm, and one branch stays one branch. Only where
+neither arm always leaves is the rest guarded by a flag.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trueport.rewrite.build import assign, name, negation, same_place
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class _Flags:
+    """The names that stand for exits in one loop (or one `with`, where only `return` exits)."""
+
+    broke: str
+    skip: str
+    returned: str
+    result: str
+
+
+class Exits:
+    """Rewrites the exits of one function."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._returned = "tp_returned"
+        self._result = "tp_result"
+
+    def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The body of a function: every return outside loops ends an arm or the function."""
+        body = self._loops(body)
+        return _returns_last(body)
+
+    # --- loops and with blocks: exits become flags
+
+    def _loops(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Rewrite the loops in a block; after one that may return, return."""
+        out: list[ast.stmt] = []
+        for statement in statements:
+            if isinstance(statement, _FUNCTIONS):
+                out.append(statement)
+            elif isinstance(statement, _LOOPS):
+                returns = contains(statement, ast.Return)
+                out += self._loop(statement)
+                if returns:
+                    out.append(self._return_if_returned(statement))
+            elif isinstance(statement, (ast.With, ast.Try)) and contains(statement, ast.Return):
+                out += self._block_with_returns(statement)
+            else:
+                for field in ("body", "orelse", "finalbody"):
+                    if getattr(statement, field, None):
+                        setattr(statement, field, self._loops(getattr(statement, field)))
+                for handler in getattr(statement, "handlers", []):
+                    handler.body = self._loops(handler.body)
+                out.append(statement)
+        return out
+
+    def _return_if_returned(self, at: ast.stmt) -> ast.stmt:
+        leave = ast.Return(value=name(self._result))
+        return same_place(ast.If(test=name(self._returned), body=[leave], orelse=[]), at)
+
+    def _block_with_returns(self, block: ast.With | ast.Try) -> list[ast.stmt]:
+        """`with …: if c: return a` followed by more: the return is carried out behind the block."""
+        flags = self._new_flags()
+        parts = [block.body] if isinstance(block, ast.With) else [block.body, block.orelse, block.finalbody]
+        if isinstance(block, ast.Try):
+            parts += [handler.body for handler in block.handlers]
+        for part in parts:
+            part[:] = self._convert(self._inner(part), flags)
+        start = [assign(flags.skip, ast.Constant(False), block), assign(self._returned, ast.Constant(False), block)]
+        return [*start, block, self._return_if_returned(block)]
+
+    def _inner(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Loops inside a block whose own exits are about to be converted."""
+        out: list[ast.stmt] = []
+        for statement in statements:
+            if isinstance(statement, _LOOPS):
+                out += self._loop(statement)
+            else:
+                for field in ("body", "orelse", "finalbody"):
+                    if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
+                        setattr(statement, field, self._inner(getattr(statement, field)))
+                for handler in getattr(statement, "handlers", []):
+                    handler.body = self._inner(handler.body)
+                out.append(statement)
+        return out
+
+    def _loop(self, loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
+        flags = self._new_flags()
+        leaves = _own_exits(loop.body)
+        before: list[ast.stmt] = []
+        if contains(loop, ast.Return):
+            before.append(assign(self._returned, ast.Constant(False), loop))
+            loop.tp_returns_inside = True  # type: ignore[union-attr]
+        body = self._inner(loop.body)
+        if leaves:
+            body = [assign(flags.skip, ast.Constant(False), loop), *self._convert(body, flags)]
+            if not _reads(body, flags.skip):
+                body = _without_assignments(body, flags.skip)
+        loop.body = body
+        after = list(loop.orelse)
+        loop.orelse = []
+        breaks = leaves & {ast.Break, ast.Return}
+        if breaks:
+            before.append(assign(flags.broke, ast.Constant(False), loop))
+            loop.tp_broke = flags.broke  # type: ignore[union-attr]
+            if after:
+                after = [same_place(ast.If(test=negation(name(flags.broke)), body=self._inner(after), orelse=[]), loop)]
+        return [*before, loop, *after]
+
+    def _convert(self, statements: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for i, statement in enumerate(statements):
+            rest = list(statements[i + 1 :])
+            if isinstance(statement, ast.Break):
+                return [*out, assign(flags.broke, ast.Constant(True), statement), _set(flags.skip, statement)]
+            if isinstance(statement, ast.Continue):
+                return [*out, _set(flags.skip, statement)]
+            if isinstance(statement, ast.Return):
+                value = statement.value or ast.Constant(None)
+                return [
+                    *out,
+                    assign(flags.result, value, statement),
+                    _set(flags.returned, statement),
+                    _set(flags.broke, statement),
+                    _set(flags.skip, statement),
+                ]
+            if isinstance(statement, ast.If) and _own_exits([statement]):
+                return out + self._convert_if(statement, rest, flags)
+            if isinstance(statement, (ast.With, ast.Try)) and _own_exits([statement]):
+                for field in ("body", "orelse", "finalbody"):
+                    if getattr(statement, field, None):
+                        setattr(statement, field, self._convert(getattr(statement, field), flags))
+                for handler in getattr(statement, "handlers", []):
+                    handler.body = self._convert(handler.body, flags)
+                return [*out, statement, *self._guarded(rest, flags, statement)]
+            if isinstance(statement, _LOOPS) and hasattr(statement, "tp_returns_inside"):
+                left = same_place(
+                    ast.If(
+                        test=name(flags.returned),
+                        body=[_set(flags.broke, statement), _set(flags.skip, statement)],
+                        orelse=self._convert(rest, flags) or [],
+                    ),
+                    statement,
+                )
+                return [*out, statement, left]
+            out.append(statement)
+        return out
+
+    def _convert_if(self, branch: ast.If, rest: list[ast.stmt], flags: _Flags) -> list[ast.stmt]:
+        if always_leaves(branch.body):
+            branch.body = self._convert(branch.body, flags)
+            branch.orelse = self._convert([*branch.orelse, *rest], flags)
+            return [branch]
+        if always_leaves(branch.orelse):
+            branch.body = self._convert([*branch.body, *rest], flags)
+            branch.orelse = self._convert(branch.orelse, flags)
+            return [branch]
+        branch.body = self._convert(branch.body, flags)
+        branch.orelse = self._convert(branch.orelse, flags)
+        return [branch, *self._guarded(rest, flags, branch)]
+
+    def _guarded(self, rest: list[ast.stmt], flags: _Flags, at: ast.stmt) -> list[ast.stmt]:
+        if not rest:
+            return []
+        return [same_place(ast.If(test=negation(name(flags.skip)), body=self._convert(rest, flags), orelse=[]), at)]
+
+    def _new_flags(self) -> _Flags:
+        self._count += 1
+        return _Flags(f"tp_broke_{self._count}", f"tp_skip_{self._count}", self._returned, self._result)
+
+
+def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Returns outside loops: the rest of the block moves into the arm that does not return."""
+    out: list[ast.stmt] = []
+    for i, statement in enumerate(statements):
+        if isinstance(statement, (ast.Return, ast.Raise)):
+            return [*out, statement]
+        if isinstance(statement, ast.If) and contains(statement, ast.Return):
+            rest = statements[i + 1 :]
+            body, orelse = statement.body, statement.orelse
+            if always_leaves(body):
+                orelse = [*orelse, *rest]
+            elif always_leaves(orelse):
+                body = [*body, *rest]
+            else:
+                body, orelse = [*body, *copy.deepcopy(rest)], [*orelse, *rest]
+            statement.body, statement.orelse = _ending(body, statement), _ending(orelse, statement)
+            statement.tp_returns = True  # type: ignore[attr-defined]
+            return [*out, statement]
+        out.append(statement)
+    return out
+
+
+def _ending(statements: list[ast.stmt], at: ast.stmt) -> list[ast.stmt]:
+    """An arm that ends the function: where it would fall off its end, it returns None."""
+    statements = _returns_last(statements)
+    if not always_leaves(statements):
+        statements = [*statements, same_place(ast.Return(value=ast.Constant(None)), at)]
+    return statements
+
+
+def always_leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether no path reaches the end of the block."""
+    for statement in statements:
+        if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+            return True
+        if isinstance(statement, ast.If) and always_leaves(statement.body) and always_leaves(statement.orelse):
+            return True
+        if isinstance(statement, ast.With) and always_leaves(statement.body):
+            return True
+    return False
+
+
+def contains(node: ast.AST, kind: type | tuple[type, ...]) -> bool:
+    """Whether a statement of this kind stands inside, outside nested functions."""
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, kind):
+            return True
+        if not isinstance(inner, _FUNCTIONS):
+            waiting.extend(ast.iter_child_nodes(inner))
+    return False
+
+
+def _own_exits(statements: Sequence[ast.stmt]) -> set[type]:
+    """The exits that belong to this block: a break inside a nested loop is that loop's own."""
+    found: set[type] = set()
+    for statement in statements:
+        if isinstance(statement, (ast.Break, ast.Continue, ast.Return)):
+            found.add(type(statement))
+        elif isinstance(statement, _LOOPS):
+            if contains(statement, ast.Return) or hasattr(statement, "tp_returns_inside"):
+                found.add(ast.Return)
+        elif not isinstance(statement, _FUNCTIONS):
+            for field in ("body", "orelse", "finalbody"):
+                found |= _own_exits(getattr(statement, field, None) or [])
+            for handler in getattr(statement, "handlers", []):
+                found |= _own_exits(handler.body)
+    return found
+
+
+def _set(flag: str, at: ast.stmt) -> ast.stmt:
+    return assign(flag, ast.Constant(True), at)
+
+
+def _reads(statements: Sequence[ast.stmt], wanted: str) -> bool:
+    loads = (n for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return any(n.id == wanted for n in loads)
+
+
+def _without_assignments(statements: Sequence[ast.stmt], flag: str) -> list[ast.stmt]:
+    """The block without assignments to a flag that nobody reads."""
+    out: list[ast.stmt] = []
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and statement.targets[0].id == flag:
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
+                kept = _without_assignments(getattr(statement, field), flag)
+                setattr(statement, field, kept or ([same_place(ast.Pass(), statement)] if field == "body" else []))
+        for handler in getattr(statement, "handlers", []):
+            handler.body = _without_assignments(handler.body, flag) or [same_place(ast.Pass(), statement)]
+        out.append(statement)
+    return out

@@ -1,0 +1,214 @@
+"""Finding a function's source, compiling its rewritten form, and putting it in the function's place for a while.
+
+The compiled code keeps the user's file name and line numbers, so tracebacks, breakpoints and the places of nodes need no
+map. Functions get their own code back when the rewriting ends, whatever happened.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import gc
+import linecache
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from trueport.rewrite.build import RUNTIME
+from trueport.rewrite.rewriter import Unsupported, rewrite
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+_LOCK = threading.RLock()
+
+
+class Refused(Exception):
+    """A function that cannot be rewritten: why, at which line, and what to write instead."""
+
+    def __init__(self, why: str, line: int, instead: str) -> None:
+        super().__init__(why)
+        self.why, self.line, self.instead = why, line, instead
+
+
+@dataclass
+class Rewriting:
+    """The functions that are rewritten at the moment. `end` puts everything back."""
+
+    rewritten: dict[CodeType, CodeType] = field(default_factory=dict)
+    _originals: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
+
+    def covers(self, code: CodeType) -> bool:
+        """Whether this code is ours, or is a part of a function that was rewritten."""
+        return code in self._ours
+
+    @property
+    def _ours(self) -> set[CodeType]:
+        return {inner for code in self.rewritten.values() for inner in _with_inner(code)}
+
+    def add(self, code: CodeType) -> None:
+        """Rewrite every function that runs `code`. Raises Refused where that cannot be."""
+        with _LOCK:
+            replacement = rewritten_code(code)
+            self.rewritten[code] = replacement
+            self._replace(code, replacement, set())
+
+    def _replace(self, code: CodeType, replacement: CodeType, seen: set[int]) -> None:
+        if id(code) in seen:
+            return
+        seen.add(id(code))
+        for holder in gc.get_referrers(code):
+            if isinstance(holder, FunctionType) and holder.__code__ is code:
+                self._originals.append((holder, code))
+                holder.__code__ = replacement
+        for outer in _holding(code):
+            consts = tuple(replacement if c is code else c for c in outer.co_consts)
+            self._replace(outer, outer.replace(co_consts=consts), seen)
+
+    def end(self) -> None:
+        with _LOCK:
+            for function, code in reversed(self._originals):
+                function.__code__ = code
+            self._originals.clear()
+
+
+def _holding(code: CodeType) -> list[CodeType]:
+    """Code objects that make functions of this code."""
+    holders = []
+    for constants in gc.get_referrers(code):
+        if isinstance(constants, tuple):
+            holders += [c for c in gc.get_referrers(constants) if isinstance(c, CodeType) and c.co_consts is constants]
+    return holders
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_inner(constant)
+
+
+@functools.lru_cache(maxsize=1024)
+def rewritten_code(code: CodeType) -> CodeType:
+    """The rewritten form of a function's code; made once."""
+    node, classes = find_definition(code)
+    try:
+        made = rewrite(copy.deepcopy(node))
+    except Unsupported as unsupported:
+        raise Refused(unsupported.construct, unsupported.line, unsupported.instead) from None
+    return _compile(made, code, classes)
+
+
+def rewritten_source(code: CodeType) -> str:
+    """The rewritten form as readable Python."""
+    node, _ = find_definition(code)
+    return ast.unparse(ast.fix_missing_locations(rewrite(copy.deepcopy(node)))).replace(repr(RUNTIME), "trueport")
+
+
+def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
+    """The definition that `code` was compiled from, and the classes around it (for private names)."""
+    tree = _module(code.co_filename, code.co_firstlineno)
+    found: list[tuple[ast.FunctionDef, list[str]]] = []
+    _search(tree, code, [], found)
+    if not found:
+        raise Refused("a function whose source does not match its file", code.co_firstlineno, "save and reload the file")
+    return found[0]
+
+
+def _search(node: ast.AST, code: CodeType, classes: list[str], found: list[tuple[ast.FunctionDef, list[str]]]) -> None:
+    for child in ast.iter_child_nodes(node):
+        inner = [*classes, child.name] if isinstance(child, ast.ClassDef) else classes
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+            if child.name == code.co_name and first == code.co_firstlineno:
+                if isinstance(child, ast.AsyncFunctionDef):
+                    raise Refused("asynchronous code", child.lineno, "call it without async")
+                found.append((child, classes))
+        elif isinstance(child, ast.Lambda) and code.co_name == "<lambda>" and _is_this_lambda(child, code):
+            found.append((_as_function(child), classes))
+        _search(child, code, inner, found)
+
+
+def _is_this_lambda(node: ast.Lambda, code: CodeType) -> bool:
+    if node.lineno != code.co_firstlineno and node.body.lineno != code.co_firstlineno:
+        return False
+    spans = [p for p in code.co_positions() if p[2] is not None and p[3] is not None and p[0] == node.body.lineno]
+    end = node.body.end_col_offset or 0
+    return any(p[2] == node.body.col_offset and (p[1] != node.body.end_lineno or p[3] == end) for p in spans)
+
+
+def _as_function(node: ast.Lambda) -> ast.FunctionDef:
+    body = ast.copy_location(ast.Return(value=node.body), node.body)
+    made: dict[str, Any] = {"name": "tp_lambda", "args": node.args, "body": [body], "decorator_list": [], "returns": None}
+    return ast.copy_location(ast.FunctionDef(**made), node)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(filename: str, text: str) -> ast.Module:
+    return ast.parse(text, filename)
+
+
+def _module(filename: str, line: int) -> ast.Module:
+    linecache.checkcache(filename)
+    text = "".join(linecache.getlines(filename))
+    if not text:
+        raise Refused("a function without source (made by exec, at a prompt, or in C)", line, "put it in a file")
+    try:
+        return _parsed(filename, text)
+    except SyntaxError as error:
+        raise Refused("a file that is not plain Python", error.lineno or line, "put the function in a .py file") from None
+
+
+def _compile(node: ast.FunctionDef, original: CodeType, classes: list[str]) -> CodeType:
+    """Compile inside functions and classes of the same names, so that closures and private names resolve as before."""
+    node.decorator_list = []
+    node.returns = None
+    for arg in ast.walk(node.args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [None if d is None else ast.Constant(None) for d in node.args.kw_defaults]
+    inner: ast.stmt = node
+    for class_name in reversed(classes[-1:]):
+        made: dict[str, Any] = {"name": class_name, "bases": [], "keywords": [], "body": [inner], "decorator_list": []}
+        inner = ast.ClassDef(**made)
+    cells = [c for c in original.co_freevars if c != "__class__" or not classes]
+    args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=c) for c in cells], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+    )
+    outer: dict[str, Any] = {"name": "tp_closure", "args": args, "body": [inner], "decorator_list": [], "returns": None}
+    module = ast.Module(body=[ast.FunctionDef(**outer)], type_ignores=[])
+    ast.fix_missing_locations(module)
+    compiled = compile(module, original.co_filename, "exec", dont_inherit=True, flags=_future_flags(original))
+    code = next(c for c in _with_inner(compiled) if c.co_name == node.name)
+    code = _finished(code, original)
+    if set(code.co_freevars) != set(original.co_freevars):
+        raise Refused(
+            "a function whose closure could not be rebuilt", original.co_firstlineno, "pass what it closes over as arguments"
+        )
+    return code
+
+
+_FUTURE = 0x1FF0000
+"""The compiler flags of `from __future__ import …`."""
+
+
+def _future_flags(code: CodeType) -> int:
+    return code.co_flags & _FUTURE
+
+
+def _finished(code: CodeType, original: CodeType) -> CodeType:
+    """The runtime in place of its stand-in, and blocks that go by the name of the function that they are a part of."""
+    constants = tuple(
+        RUNTIME_FUNCTIONS
+        if isinstance(c, str) and c == RUNTIME
+        else _finished(c, original)
+        if isinstance(c, CodeType)
+        else c
+        for c in code.co_consts
+    )
+    ours = code.co_name.startswith("tp_") or code.co_name == original.co_name
+    names = {"co_name": original.co_name, "co_qualname": original.co_qualname} if ours else {}
+    return code.replace(co_consts=constants, **names)  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""while, for, and comprehensions.
+
+    while test: B        →          def tp_body(): nonlocal …; B
+                                    runtime.while_(lambda: test, tp_body, get, put, names, look)
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from trueport.rewrite.build import name, negation, runtime, same_place, thunk
+
+if TYPE_CHECKING:
+    from trueport.rewrite.rewriter import Rewriter
+
+_ITEM = "tp_item"
+
+
+def rewrite_while(rewriter: Rewriter, node: ast.While) -> list[ast.stmt]:
+    test = node.test
+    broke = getattr(node, "tp_broke", None)
+    if broke is not None:
+        going = same_place(negation(name(broke)), test)
+        always = isinstance(test, ast.Constant) and bool(test.value)
+        test = going if always else same_place(ast.BoolOp(op=ast.And(), values=[going, test]), node.test)
+    state, arguments = rewriter.scope.state([node.body, [same_place(ast.Expr(value=test), node)]], node.test)
+    asked = rewriter.lazily(rewriter.visit(test))
+    body, body_name = rewriter.scope.block("body", [], rewriter.block(node.body), node.test)
+    call = runtime("while_", asked, name(body_name), *arguments)
+    return [*state, body, same_place(ast.Expr(value=call), node.test)]
+
+
+def rewrite_for(rewriter: Rewriter, node: ast.For) -> list[ast.stmt]:
+    take = same_place(ast.Assign(targets=[node.target], value=name(_ITEM)), node.target)
+    state, arguments = rewriter.scope.state([[take], node.body], node.target)
+    over = rewriter.visit(node.iter)
+    body, body_name = rewriter.scope.block("body", [_ITEM], [take, *rewriter.block(node.body)], node.target)
+    broke = getattr(node, "tp_broke", None)
+    stop = thunk(name(broke) if broke is not None else ast.Constant(False))
+    call = runtime("for_", over, name(body_name), stop, *arguments)
+    return [*state, body, same_place(ast.Expr(value=call), node.iter)]
+
+
+def rewrite_comprehension(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp, kind: str) -> ast.expr:
+    """One `for` without `if`s over what may have an open length; all others stay as they are inside."""
+    first = node.generators[0]
+    if len(node.generators) > 1 or first.ifs or first.is_async or not isinstance(first.target, (ast.Name, ast.Tuple)):
+        rewriter.generic_visit(node)
+        return node
+    over = rewriter.visit(first.iter)
+    element = rewriter.visit(node.elt)
+    if isinstance(first.target, ast.Name):
+        params, unpack = [first.target.id], False
+    else:
+        params, unpack = [e.id for e in first.target.elts if isinstance(e, ast.Name)], True
+        if len(params) != len(first.target.elts):
+            rewritten = ast.comprehension(target=first.target, iter=over, ifs=[], is_async=0)
+            return same_place(type(node)(elt=element, generators=[rewritten]), node)
+    args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=p) for p in params], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+    )
+    each = ast.Lambda(args=args, body=element)
+    return same_place(runtime(kind, over, each, ast.Constant(unpack)), node)

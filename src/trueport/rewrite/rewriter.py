@@ -1,0 +1,153 @@
+"""The rewriter: exits first, then every construct that decides something, each in a file of its own."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from trueport.rewrite import booleans, branches, calls, loops, matches
+from trueport.rewrite.build import function, name, same_place
+from trueport.rewrite.exits import Exits
+from trueport.rewrite.names import bound_names
+from trueport.rewrite.scope import FunctionScope
+
+
+class Unsupported(Exception):
+    """A construct that is not rewritten: its name, its line, and what to write instead."""
+
+    def __init__(self, construct: str, line: int, instead: str) -> None:
+        super().__init__(f"{construct} at line {line}")
+        self.construct, self.line, self.instead = construct, line, instead
+
+
+def rewrite(node: ast.FunctionDef) -> ast.FunctionDef:
+    """A function that decides everything through the runtime. `node` is changed in place."""
+    _refuse(node)
+    return Rewriter().function(node)
+
+
+class Rewriter(ast.NodeTransformer):
+    """Walks one function; nested functions are functions of their own."""
+
+    def __init__(self) -> None:
+        self.scopes: list[FunctionScope] = []
+
+    @property
+    def scope(self) -> FunctionScope:
+        return self.scopes[-1]
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = matches.as_branches(node.body)
+        node.body = Exits().function(node.body)
+        scope = FunctionScope.of(node, own_class=False)
+        self.scopes.append(scope)
+        declarations = [s for s in node.body if isinstance(s, (ast.Nonlocal, ast.Global))]
+        body = self.block([s for s in node.body if not isinstance(s, (ast.Nonlocal, ast.Global))])
+        self.scopes.pop()
+        node.body = [*declarations, *_bindings(scope, node), *_walrus_setters(scope, node), *body]
+        return node
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in statements:
+            made: Any = self.visit(statement)
+            out += made if isinstance(made, list) else [made] if made is not None else []
+        return out or [ast.Pass()]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+            return node
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        return self.function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        scope = FunctionScope(None, set(), set())
+        self.scopes.append(scope)
+        node.body = self.visit(node.body)
+        self.scopes.pop()
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        return branches.rewrite_if(self, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        return branches.rewrite_ternary(self, node)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return branches.rewrite_assert(self, node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return loops.rewrite_while(self, node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        return loops.rewrite_for(self, node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        return loops.rewrite_comprehension(self, node, "comprehension")
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return loops.rewrite_comprehension(self, node, "generator")
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        return booleans.rewrite_bool_op(self, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return booleans.rewrite_not(self, node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        return booleans.rewrite_compare(self, node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        return calls.rewrite_call(self, node)
+
+    def lazily(self, value: ast.expr) -> ast.expr:
+        """An operand that may not be evaluated at all, as a lambda. A walrus in it binds through a setter."""
+        value = _WalrusThroughSetter(self.scope).visit(value)
+        return same_place(ast.Lambda(args=function("f", [], []).args, body=value), value)
+
+
+class _WalrusThroughSetter(ast.NodeTransformer):
+    def __init__(self, scope: FunctionScope) -> None:
+        self._scope = scope
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        self.generic_visit(node)
+        identifier = node.target.id
+        if identifier not in self._scope.local_names:
+            return node
+        self._scope.walrus.add(identifier)
+        return same_place(ast.Call(func=name(f"tp_set_{identifier}"), args=[node.value], keywords=[]), node)
+
+
+def _bindings(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]:
+    """`if False: a = b = None`: tells the compiler that these names are the function's, although only blocks bind them."""
+    names = sorted(n for n in bound_names(at.body) if n in scope.local_names)
+    inner = sorted(scope.local_names - set(names))
+    targets: list[ast.expr] = [name(n, store=True) for n in [*names, *inner]]
+    if not targets:
+        return []
+    never = ast.If(test=ast.Constant(False), body=[ast.Assign(targets=targets, value=ast.Constant(None))], orelse=[])
+    return [same_place(never, at.body[0])]
+
+
+def _walrus_setters(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]:
+    out: list[ast.stmt] = []
+    for identifier in sorted(scope.walrus):
+        body: list[ast.stmt] = [
+            ast.Nonlocal(names=[identifier]),
+            ast.Assign(targets=[name(identifier, store=True)], value=name("tp_value")),
+            ast.Return(value=name("tp_value")),
+        ]
+        out.append(same_place(function(f"tp_set_{identifier}", ["tp_value"], body), at.body[0]))
+    return out
+
+
+def _refuse(node: ast.FunctionDef) -> None:
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            raise Unsupported("a generator (`yield`)", inner.lineno, "collect the values in a list and return it")
+        if isinstance(inner, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
+            raise Unsupported("asynchronous code", inner.lineno, "call it without async")

@@ -1,0 +1,291 @@
+"""What rewritten code calls. Outside a trace it is plain Python; in one, tensors and symbols become regions.
+
+The trace is not known here: it registers itself in `TRACE` while it runs, on its own thread. So rewritten code runs
+eagerly like the code that it was made from, on any other thread too.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Thunk = Callable[[], Any]
+
+
+class _Unbound:
+    """The value of a name that is not bound."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND = _Unbound()
+
+
+@dataclass(frozen=True)
+class State:
+    """The names that a block binds: how to read them all, how to set them all; and a look at what else it reads."""
+
+    get: Thunk
+    put: Callable[[tuple[Any, ...]], None]
+    names: tuple[str, ...]
+    look: Thunk
+
+
+class Trace(Protocol):
+    """What a running trace offers to rewritten code."""
+
+    def truth(self, value: Any) -> Any:
+        """A plain bool where the value's truth is known, otherwise something to branch on."""
+
+    def branch(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
+        """Both arms as regions; what they return and bind is merged."""
+
+    def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
+        """A loop that goes on while a traced test holds; `first` is the test's first answer."""
+
+    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
+        """A loop over a sequence of traced length."""
+
+    def sequence(self, value: Any) -> Any:
+        """A sequence of traced length behind `value`, or None where its length is plain."""
+
+    def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
+        """What `each` gives for every item of a sequence of traced length."""
+
+    def negate(self, value: Any) -> Any: ...
+
+    def check(self, test: Any) -> None:
+        """The rest of the program may rely on this."""
+
+    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """What to call for a Python builtin where an argument may be traced."""
+
+    def unrolled(self, count: int) -> None:
+        """A plain loop has run its body this often."""
+
+    def disagreement(self, value: Any) -> None:
+        """Raises where the value is one on which two arms did not agree."""
+
+
+class _Here(threading.local):
+    trace: Trace | None = None
+
+
+TRACE = _Here()
+
+
+class RuntimeFunctions:
+    """The functions that rewritten code calls, as one object that its constants can hold."""
+
+    # --- names
+
+    @staticmethod
+    def values(*reads: Thunk) -> tuple[Any, ...]:
+        return tuple(_read(read) for read in reads)
+
+    # --- branches
+
+    def if_(self, test: Any, then: Thunk, orelse: Thunk, *state: Any) -> None:
+        trace = TRACE.trace
+        if trace is None:
+            then() if test else orelse()
+            return
+        truth = trace.truth(test)
+        if isinstance(truth, bool):
+            then() if truth else orelse()
+        else:
+            trace.branch(truth, then, orelse, State(*state))
+
+    def if_return(self, test: Any, then: Thunk, orelse: Thunk, *state: Any) -> Any:
+        trace = TRACE.trace
+        if trace is None:
+            return then() if test else orelse()
+        truth = trace.truth(test)
+        if isinstance(truth, bool):
+            return then() if truth else orelse()
+        return trace.branch(truth, then, orelse, State(*state))
+
+    def ternary(self, test: Any, then: Thunk, orelse: Thunk) -> Any:
+        return self.if_return(test, then, orelse, tuple, _nothing, (), tuple)
+
+    def assert_(self, test: Any, message: Thunk) -> None:
+        trace = TRACE.trace
+        truth = test if trace is None else trace.truth(test)
+        if trace is not None and not isinstance(truth, bool):
+            trace.check(truth)
+        elif not truth:
+            said = message()
+            raise AssertionError(said) if said is not None else AssertionError
+
+    # --- loops
+
+    def while_(self, test: Thunk, body: Thunk, *state: Any) -> None:
+        trace = TRACE.trace
+        if trace is None:
+            while test():
+                body()
+            return
+        count = 0
+        while True:
+            truth = trace.truth(test())
+            if not isinstance(truth, bool):
+                trace.repeat_while(test, truth, body, State(*state))
+                return
+            if not truth:
+                return
+            body()
+            count += 1
+            trace.unrolled(count)
+
+    def for_(self, over: Iterable[Any], body: Callable[[Any], None], stop: Thunk, *state: Any) -> None:
+        trace = TRACE.trace
+        if trace is None:
+            for item in over:
+                body(item)
+                if stop():
+                    return
+            return
+        sequence = trace.sequence(over)
+        if sequence is not None:
+            trace.repeat_for(sequence, body, stop, State(*state))
+            return
+        for count, item in enumerate(over):
+            if count:
+                stopped = trace.truth(stop())
+                if stopped is True:
+                    return
+                if stopped is not False:
+                    go_on = trace.truth(trace.negate(stop()))
+                    trace.branch(go_on, lambda item=item: body(item), _nothing, State(*state))  # type: ignore[misc]
+                    continue
+            body(item)
+            trace.unrolled(count + 1)
+
+    def comprehension(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
+        trace = TRACE.trace
+        sequence = None if trace is None else trace.sequence(over)
+        take = (lambda item: each(*item)) if unpack else each
+        if trace is None or sequence is None:
+            return [take(item) for item in over]
+        return trace.collect(sequence, take)
+
+    def generator(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
+        trace = TRACE.trace
+        sequence = None if trace is None else trace.sequence(over)
+        take = (lambda item: each(*item)) if unpack else each
+        if trace is None or sequence is None:
+            return (take(item) for item in over)
+        return trace.collect(sequence, take)
+
+    # --- booleans
+
+    def and_(self, value: Any, *others: Thunk) -> Any:
+        for i, other in enumerate(others):
+            trace = TRACE.trace
+            truth = bool(value) if trace is None else trace.truth(value)
+            if truth is False:
+                return value
+            if truth is not True:
+                assert trace is not None
+                rest = others[i + 1 :]
+                more = (lambda other=other, rest=rest: self.and_(other(), *rest)) if rest else other  # type: ignore[misc]
+                return trace.branch(truth, lambda: _truth_of(more()), lambda: False, _NO_STATE)
+            value = other()
+        return value
+
+    def or_(self, value: Any, *others: Thunk) -> Any:
+        for i, other in enumerate(others):
+            trace = TRACE.trace
+            truth = bool(value) if trace is None else trace.truth(value)
+            if truth is True:
+                return value
+            if truth is not False:
+                assert trace is not None
+                rest = others[i + 1 :]
+                more = (lambda other=other, rest=rest: self.or_(other(), *rest)) if rest else other  # type: ignore[misc]
+                return trace.branch(truth, lambda: True, lambda: _truth_of(more()), _NO_STATE)
+            value = other()
+        return value
+
+    def not_(self, value: Any) -> Any:
+        trace = TRACE.trace
+        return (not value) if trace is None else trace.negate(value)
+
+    def chain(self, operators: Sequence[str], left: Any, right: Any, *later: Thunk) -> Any:
+        """`a < b < c`: each operand is evaluated once, and later ones only while the comparisons hold."""
+        first = self._compare(operators[0], left, right)
+        if not later:
+            return first
+        return self.and_(first, lambda: self.chain(operators[1:], right, later[0](), *later[1:]))
+
+    def _compare(self, word: str, left: Any, right: Any) -> Any:
+        return getattr(self, word)(left, right) if hasattr(self, word) else getattr(operator, word)(left, right)
+
+    def eq(self, left: Any, right: Any) -> Any:
+        if TRACE.trace is None or not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
+            return left == right
+        if len(left) != len(right):
+            return False
+        pairs = [lambda a=a, b=b: self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]  # type: ignore[misc]
+        return self.and_(True, *pairs)
+
+    def ne(self, left: Any, right: Any) -> Any:
+        if TRACE.trace is None or not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
+            return left != right
+        return self.not_(self.eq(left, right))
+
+    def is_(self, left: Any, right: Any) -> bool:
+        if TRACE.trace is not None:
+            TRACE.trace.disagreement(left)
+            TRACE.trace.disagreement(right)
+        return left is right
+
+    def is_not(self, left: Any, right: Any) -> bool:
+        return not self.is_(left, right)
+
+    def in_(self, item: Any, container: Any) -> Any:
+        if TRACE.trace is None or not isinstance(container, tuple | list | set | frozenset | range):
+            return item in container
+        return self.or_(False, *[lambda other=other: self.eq(item, other) for other in container])  # type: ignore[misc]
+
+    def not_in(self, item: Any, container: Any) -> Any:
+        return self.not_(self.in_(item, container))
+
+    # --- builtins
+
+    @staticmethod
+    def traced(function: Callable[..., Any]) -> Callable[..., Any]:
+        trace = TRACE.trace
+        return (None if trace is None else trace.builtin(function)) or function
+
+
+def _read(read: Thunk) -> Any:
+    try:
+        return read()
+    except NameError:
+        return UNBOUND
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _truth_of(value: Any) -> Any:
+    """The truth of the last operand of `and`/`or`, as a bool or as something that stands for one."""
+    trace = TRACE.trace
+    return value if trace is None else trace.truth(value)
+
+
+_NO_STATE = State(tuple, _nothing, (), tuple)
+
+RUNTIME_FUNCTIONS = RuntimeFunctions()
+
+# Kept for `builtin` tables of traces: the functions that calls.py lets through here.
+MATH_FUNCTIONS = frozenset(f for f in vars(math).values() if callable(f))
+Items = Iterator[Any]
