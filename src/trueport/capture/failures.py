@@ -11,6 +11,7 @@ import traceback
 from types import TracebackType
 
 from trueport.capture.places import Places
+from trueport.capture.shapes import CannotBeCarried
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
@@ -36,6 +37,8 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     text = str(failure)
     if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
         return _on_a_value(failure, place, line)
+    if isinstance(failure, CannotBeCarried):
+        return UnsupportedOperator(message=text, place=place, fix=failure.fix)
     if isinstance(failure, DynamicOutputShapeException):
         return DataDependentSize(
             message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",

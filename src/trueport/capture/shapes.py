@@ -21,6 +21,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 RESULTS: dict[OpOverload, Callable[..., Any]] = {}
 
 
+class CannotBeCarried(Exception):
+    """A call that the trace cannot go on from; says what to write instead."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
 def result_of(*ops: OpOverload) -> Callable[[F], F]:
     def register(function: F) -> F:
         RESULTS.update(dict.fromkeys(ops, function))
@@ -60,9 +68,7 @@ def _lstm(
     batch_first: bool,
 ) -> tuple[torch.Tensor, ...]:
     hidden, cell = hx
-    output, last = _recurrent(
-        input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
-    )
+    output, last = _recurrent(input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
     _must_agree(cell.shape[1], last.shape[1], "batch")
     return output, last, input.new_empty((last.shape[0], last.shape[1], cell.shape[2]))
 
@@ -72,9 +78,15 @@ def _must_agree(given: Any, wanted: Any, what: str) -> None:
         raise ValueError(f"the {what} size of the initial state is {given}, that of the input {wanted}")
 
 
-def _windows(
-    length: Any, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
-) -> Any:
+@result_of(aten._pack_padded_sequence.default)
+def _packed(*_args: Any, **_kwargs: Any) -> Any:
+    raise CannotBeCarried(
+        "packed sequences are not carried: their layout depends on the lengths of the sequences",
+        "give the layer the padded tensor, and mask or gather its results by length",
+    )
+
+
+def _windows(length: Any, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> Any:
     """How many windows of a pooling fit; with `ceil_mode` none that starts in the padding after the end."""
     span = length + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
@@ -92,10 +104,7 @@ def each_axis(value: int | Sequence[int], rank: int) -> list[int]:
 def _pooled(x: torch.Tensor, rank: int, *settings: Any, ceil_mode: bool) -> list[Any]:
     kernel, stride, padding, dilation = (each_axis(setting, rank) for setting in settings)
     sizes = x.shape[-rank:]
-    after = [
-        _windows(*of_axis, ceil_mode)
-        for of_axis in zip(sizes, kernel, stride, padding, dilation, strict=True)
-    ]
+    after = [_windows(*of_axis, ceil_mode) for of_axis in zip(sizes, kernel, stride, padding, dilation, strict=True)]
     return [*x.shape[:-rank], *after]
 
 

@@ -16,7 +16,9 @@ Free = tuple[set[int] | None, ...]
 
 def faithful(function: Callable[..., Any], *inputs: Any, free: Free | None = None) -> Program:
     """The exported program. Raises ExportError where it is not faithful or a free axis did not stay free."""
-    shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in axes} if axes else None for axes in free) if free else None
+    shapes = (
+        tuple({axis: torch.export.Dim.DYNAMIC for axis in axes} if axes else None for axes in free) if free else None
+    )
     return trueport.export(function, inputs, dynamic_shapes=shapes)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import sympy
 
 from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
@@ -96,15 +97,7 @@ def rnn_relu(op: Builder, input: Tensor, hx: Tensor, params: Sequence[Tensor], *
     return _run(op, _RELU, input, [hx], _Layers(params, *settings))
 
 
-@op("aten::lstm.data", "aten::gru.data", "aten::rnn_tanh.data", "aten::rnn_relu.data")
-def packed(op: Builder, *args: Any) -> tuple[Tensor, ...]:
-    """lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, ...): the rows of a packed sequence"""
-    raise NotImplementedError("packed sequences are not carried; give the layer the padded tensor, and mask the result")
-
-
-def _run(
-    op: Builder, cell: _Cell, input: Tensor, states: Sequence[Tensor], layers: _Layers
-) -> tuple[Tensor, ...]:
+def _run(op: Builder, cell: _Cell, input: Tensor, states: Sequence[Tensor], layers: _Layers) -> tuple[Tensor, ...]:
     if layers.train and layers.dropout:
         raise NotImplementedError("dropout between the layers is on; export the model in eval mode")
     dtype = input.element
@@ -114,17 +107,17 @@ def _run(
     batch = sizes[0 if layers.batch_first else 1]
     rows = _Rows(op, batch, exact=cell.takes_no_rows or op.sizes.is_positive(batch))
     x = op.transpose(input, (1, 0, 2)) if layers.batch_first else input
-    x = rows.at_least_one(op.cast(x, _COMPUTES_IN), axis=1)
+    x = rows.at_least_one(op.cast(x, _COMPUTES_IN))
     firsts = [_first_state(op, rows, state) for state in states]
     lasts: list[list[Tensor]] = [[] for _ in states]
     for layer in range(layers.num_layers):
         x, *ends = _layer(op, cell, x, [_of_layer(op, first, layer, layers) for first in firsts], layer, layers)
         for kept, end in zip(lasts, ends, strict=True):
             kept.append(end)
-    x = rows.as_given(x, axis=1)
+    x = rows.as_given(x)
     x = op.Transpose(x, perm=[1, 0, 2]) if layers.batch_first else x
     joined = [ends[0] if len(ends) == 1 else op.Concat(*ends, axis=0) for ends in lasts]
-    return tuple(op.cast(out, dtype) for out in (x, *(rows.as_given(end, axis=1) for end in joined)))
+    return tuple(op.cast(out, dtype) for out in (x, *(rows.as_given(end) for end in joined)))
 
 
 def _layer(
@@ -132,7 +125,7 @@ def _layer(
 ) -> tuple[Tensor, ...]:
     """One layer, both directions: the outputs [time, batch, directions * hidden], and the last states."""
     weights = [[op.cast(w, _COMPUTES_IN) for w in of_direction] for of_direction in layers.weights(layer)]
-    hidden = int(weights[0][1].known_sizes[1])  # type: ignore[arg-type]
+    hidden = int(weights[0][1].known_sizes[1])
     bias = None
     if layers.has_biases:
         bias = _joined(op, [op.Concat(*(_rows(op, cell, b, hidden) for b in w[2:4]), axis=1) for w in weights])
@@ -169,7 +162,7 @@ def _joined(op: Builder, directions: Sequence[Tensor]) -> Tensor:
 
 
 def _first_state(op: Builder, rows: _Rows, state: Tensor) -> Tensor | None:
-    return None if _is_zero(state) else rows.at_least_one(op.cast(state, _COMPUTES_IN), axis=1)
+    return None if _is_zero(state) else rows.at_least_one(op.cast(state, _COMPUTES_IN))
 
 
 def _of_layer(op: Builder, state: Tensor | None, layer: int, layers: _Layers) -> Tensor | None:
@@ -200,15 +193,11 @@ class _Rows:
     def __init__(self, op: Builder, batch: Size, exact: bool) -> None:
         self._op, self._batch, self._exact = op, batch, exact
 
-    def at_least_one(self, x: Tensor, axis: int) -> Tensor:
-        if self._exact:
-            return x
-        missing = self._op.Max(self._op.Sub(self._op.ints(1), self._op.sizes.length(self._batch)), self._op.ints(0))
-        before = self._op.ints(*([0] * 3))
-        pads = self._op.Concat(before, self._op.ints(*([0] * axis)), missing, self._op.ints(*([0] * (2 - axis))), axis=0)
-        return self._op.Pad(x, pads)
+    def at_least_one(self, x: Tensor) -> Tensor:
+        missing = sympy.Max(0, 1 - self._batch)
+        return x if self._exact else self._op.Pad(x, self._op.shape([0, 0, 0, 0, missing, 0]))
 
-    def as_given(self, x: Tensor, axis: int) -> Tensor:
-        if self._exact:
-            return x
-        return self._op.Slice(x, self._op.ints(0), self._op.sizes.length(self._batch), self._op.ints(axis))
+    def as_given(self, x: Tensor) -> Tensor:
+        return (
+            x if self._exact else self._op.Slice(x, self._op.ints(0), self._op.shape([self._batch]), self._op.ints(1))
+        )
