@@ -11,6 +11,7 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.errors import TrueportError
 from trueport.load.job import Job
 from trueport.verify.blame import Blame
 from trueport.verify.compare import Expected, Tolerance, judge, tolerance_for
@@ -25,6 +26,7 @@ from trueport.verify.findings import (
     hardly_checked,
     input_words,
     size_not_moved,
+    structure_found,
 )
 from trueport.verify.results import Budget, CheckedInput, CheckResult
 from trueport.verify.sandbox import Limits, LoadedModel, Worker, WorkerFailure, shared_worker
@@ -34,6 +36,7 @@ from trueport.verify.sizes import Group, example_sizes, groups_of
 RunEager = Callable[[Sequence[object]], object]
 """Runs the model on one value per leaf. It may write to the values; it must not change the model."""
 FlattenOutputs = Callable[[object], list[Expected]]
+"""What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
@@ -136,7 +139,7 @@ class _Check:
                 break
             elapsed = time.monotonic() - began
             further = elapsed < budget.further_seconds and len(self.checked) < budget.further_inputs
-            required = self.tried < len(extra_sizes) or not self._is_enough(groups, at_least)
+            required = candidate.wanted or not self._is_enough(groups, at_least)
             if elapsed > budget.seconds or not (required or further):
                 break
             self.compare_on(candidate)
@@ -145,10 +148,14 @@ class _Check:
     def compare_on(self, drawn: Drawn, must_run: bool = False) -> None:
         """One input through both. Nothing is noted of an input that eager refuses but that it did."""
         on = input_words(drawn.sizes, drawn.family)
-        began = time.monotonic()
-        expected = self._eager(drawn.values, must_run)
-        eager_seconds = time.monotonic() - began
         self.tried += not must_run
+        began = time.monotonic()
+        try:
+            expected = self._eager(drawn.values, must_run)
+        except TrueportError as mismatch:
+            self.findings.append(structure_found(str(mismatch), on))
+            return
+        eager_seconds = time.monotonic() - began
         if expected is None:
             self.refused += 1
             return
@@ -168,10 +175,13 @@ class _Check:
         verdicts = [judge(*each) for each in zip(expected, got, tolerances, strict=True)]
         if all(verdict.difference is None for verdict in verdicts):
             worst = max((verdict.worst for verdict in verdicts), default=0.0)
-            self.checked.append(CheckedInput(drawn.sizes, drawn.family, worst, eager_seconds, runtime_seconds))
+            elements = sum(_count(value) for value in expected)
+            self.checked.append(
+                CheckedInput(drawn.sizes, drawn.family, elements, worst, eager_seconds, runtime_seconds)
+            )
             return
         reason = self._overflow(expected, must_run) or excuse(
-            self._eager, drawn.values, expected, got, tolerances, self.seed
+            self._eager, drawn.values, expected, got, tolerances, self._precision(), self.seed
         )
         if reason is not None:
             self.excused.append(f"{on}: {reason}")
@@ -205,12 +215,13 @@ class _Check:
         """Eager's outputs on copies of the values, or None where it refuses them."""
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
         try:
-            return self.flatten_outputs(self.run_eager(copies))
+            returned = self.run_eager(copies)
         except Exception:
             # Whatever a model raises on an input of our making means that the input is none of its own.
             if must_run:
                 raise
             return None
+        return self.flatten_outputs(returned)
 
     def _tolerance(self, name: str, expected: Expected) -> Tolerance:
         first = expected[0] if isinstance(expected, Sequence) and expected else expected
@@ -222,6 +233,9 @@ class _Check:
         self.tolerances[name] = chosen
         return chosen
 
+    def _precision(self) -> float:
+        return max((torch.finfo(dtype).eps for dtype in self.working), default=torch.finfo(torch.float32).eps)
+
     def _overflow(self, expected: Sequence[Expected], is_example: bool) -> str | None:
         """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused."""
         if is_example or torch.float16 not in self.working:
@@ -231,9 +245,13 @@ class _Check:
         return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
 
     def _is_enough(self, groups: Sequence[Group], at_least: int) -> bool:
-        return len(self.checked) >= at_least and all(
-            len(self._others_seen(group)) >= min(_OTHER_VALUES, group.maximum - group.minimum) for group in groups
+        return len(self._telling()) >= at_least and all(
+            len(self._others_seen(group)) >= min(_OTHER_VALUES, group.reach - group.minimum) for group in groups
         )
+
+    def _telling(self) -> list[CheckedInput]:
+        """Two empty tensors agree on little."""
+        return [checked for checked in self.checked if checked.elements]
 
     def _others_seen(self, group: Group) -> set[int]:
         return {checked.sizes[group.names[0]] for checked in self.checked} - {group.example}
@@ -241,16 +259,24 @@ class _Check:
     def _say_what_is_missing(self, groups: Sequence[Group]) -> None:
         if self.findings:
             return
-        if len(self.checked) < 2 and self.tried:
-            self.findings.append(hardly_checked(len(self.checked), self.refused, tuple(self.excused), self.tried))
+        agreed = self._telling() or self.checked
+        on_example = any(checked.family == EXAMPLE for checked in agreed)
+        if self.tried and (len(agreed) < 2 or not on_example):
+            self.findings.append(hardly_checked(on_example, self.refused, tuple(self.excused), self.tried))
             return
         for group in groups:
-            if group.maximum > group.minimum and not self._others_seen(group):
+            if group.is_movable and not self._others_seen(group):
                 self.findings.extend(size_not_moved(name, (group.example,)) for name in group.names)
 
     def _how_many_agree(self) -> tuple[str, ...]:
         count = len(self.checked)
         return (f"{count} other input{'s' * (count > 1)} agree{'s' * (count == 1)}",) if count else ()
+
+
+def _count(value: Expected) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return sum(item.numel() for item in value) if isinstance(value, Sequence) else 1
 
 
 def _dtypes_of(job: Job) -> tuple[torch.dtype, ...]:

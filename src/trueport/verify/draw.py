@@ -37,6 +37,8 @@ class Drawn:
     sizes: Mapping[str, int]
     family: str
     fallback: bool = False
+    wanted: bool = False
+    """Of sizes that were asked for."""
 
     @cached_property
     def values(self) -> tuple[object, ...]:
@@ -61,7 +63,9 @@ def draw(
     families = _families(job.leaves, example_values)
     turn = 0
 
-    def at(sizes: Mapping[str, int], family: Family, nth: int = 0, fallback: bool = False) -> Drawn:
+    def at(
+        sizes: Mapping[str, int], family: Family, nth: int = 0, fallback: bool = False, wanted: bool = False
+    ) -> Drawn:
         nonlocal turn
         turn += 1
         number = seed * 1_000_003 + turn
@@ -71,15 +75,17 @@ def draw(
             leaves = zip(job.leaves, example_values, strict=True)
             return tuple(_value(leaf, value, sizes, family, chance, nth) for leaf, value in leaves)
 
-        return Drawn(fill, sizes, family.value, fallback)
+        return Drawn(fill, sizes, family.value, fallback, wanted)
 
     # A new size, two families of values, and so on, the families by turns at the example's sizes and at the new ones.
     pending = iter(families)
-    for number, sizes in enumerate(plans):
+    drawn_plans = 0
+    for plan in plans:
         for tries, family in enumerate(_AT_NEW_SIZES):
-            yield at(sizes, family, fallback=tries > 0)
-        if number > len(extra_sizes):
-            for where, (nth, family) in zip((example, sizes), pending, strict=False):
+            yield at(plan.sizes, family, fallback=tries > 0, wanted=plan.wanted)
+        drawn_plans += not plan.wanted
+        if drawn_plans > 1:
+            for where, (nth, family) in zip((example, plan.sizes), pending, strict=False):
                 yield at(where, family, nth)
     again = ((nth + round_ * _NEIGHBOURS, family) for round_ in range(1, _ROUNDS) for nth, family in families)
     for nth, family in itertools.chain(pending, again):

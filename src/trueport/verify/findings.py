@@ -77,11 +77,20 @@ def count_found(expected: int, got: int, on: str) -> Diagnostic:
     )
 
 
-def hardly_checked(agreed: int, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:
-    """No other input could be compared, so that nothing is known but what the example says."""
-    held = "agrees with eager on the example" if agreed else "could not be compared with eager on the example"
+def structure_found(mismatch: str, on: str) -> Diagnostic:
+    return WrongShape(
+        message=f"eager returns another structure on this input than on the example: {mismatch}", seen=(f"input: {on}",)
+    )
+
+
+def hardly_checked(on_example: bool, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:
+    """Too little could be compared for the rest to be believed."""
+    if on_example:
+        message = "the model agrees with eager on the example, and could be compared on no other input"
+    else:
+        message = "the model could not be compared with eager on the example, whose answer there is not firm"
     return NotVerified(
-        message=f"the model {held}, and was compared on no other input",
+        message=message,
         seen=(f"eager refused {refused} of {tried} other inputs", *excused[:3]),
         fix="declare the range of values that the inputs take, as in `ids:BxS:i64@0..999`",
     )

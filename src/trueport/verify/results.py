@@ -12,10 +12,11 @@ from trueport.verify.findings import input_words
 
 @dataclass(frozen=True, slots=True)
 class CheckedInput:
-    """An input on which both gave the same. `worst` is the largest error among its floats."""
+    """An input on which both gave the same `elements`. `worst` is the largest error among the floats of them."""
 
     sizes: Mapping[str, int]
     family: str
+    elements: int
     worst: float
     eager_seconds: float
     runtime_seconds: float

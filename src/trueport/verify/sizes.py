@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,20 +19,45 @@ _RANDOM_PLANS = 200
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Free sizes that only move together, with the values that they may take."""
+    """Free sizes that only move together, and the range in which they may."""
 
     names: tuple[str, ...]
     example: int
     minimum: int
-    maximum: int
-    bounds: tuple[int, ...] = ()
-    """The ends that the user declared, where they are within reach."""
+    maximum: int | None
+
+    @property
+    def reach(self) -> int:
+        """Far larger sizes than the example's cost time and memory and say nothing that these do not."""
+        far = max(64, 4 * self.example)
+        return far if self.maximum is None else min(self.maximum, far)
+
+    @property
+    def is_movable(self) -> bool:
+        return self.minimum < self.reach
 
     def admits(self, size: int) -> bool:
-        return self.minimum <= size <= self.maximum
+        return size >= self.minimum and (self.maximum is None or size <= self.maximum)
+
+    def within_reach(self, size: int) -> bool:
+        return self.minimum <= size <= self.reach
 
     def assign(self, size: int) -> dict[str, int]:
         return dict.fromkeys(self.names, size)
+
+    def joined_by(self, other: FreeSize) -> Group:
+        upper = [end for end in (self.maximum, other.maximum) if end is not None]
+        return Group(
+            (*self.names, other.name), self.example, max(self.minimum, other.minimum), min(upper) if upper else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Values for all free sizes. A `wanted` one was asked for and must be tried."""
+
+    sizes: dict[str, int]
+    wanted: bool = False
 
 
 def example_sizes(leaves: Sequence[Leaf], values: Sequence[object]) -> dict[str, int]:
@@ -52,45 +78,35 @@ def groups_of(
     for size in free:
         if size.name in held:
             continue
-        here = example[size.name]
-        # Far larger sizes than the example's cost time and memory and say nothing that these do not.
-        reach = max(64, 4 * here)
-        maximum = reach if size.maximum is None else min(size.maximum, reach)
-        bounds = tuple(end for end in (size.minimum, size.maximum) if end is not None and end <= maximum)
-        group = Group((size.name,), here, size.minimum, max(maximum, here), bounds)
         partners = next((set(names) for names in tied if size.name in names), set())
-        for at, other in enumerate(groups):
-            if partners.intersection(other.names):
-                groups[at] = Group(
-                    (*other.names, size.name),
-                    other.example,
-                    max(other.minimum, group.minimum),
-                    min(other.maximum, group.maximum),
-                    (*other.bounds, *group.bounds),
-                )
-                break
+        at = next((at for at, group in enumerate(groups) if partners.intersection(group.names)), None)
+        if at is None:
+            groups.append(Group((size.name,), example[size.name], size.minimum, size.maximum))
         else:
-            groups.append(group)
+            groups[at] = groups[at].joined_by(size)
     return tuple(groups)
 
 
-def size_plans(groups: Sequence[Group], example: Sizes, extra: Sequence[Sizes], seed: int) -> Iterator[dict[str, int]]:
-    """Assignments to try, the most telling first, then random ones. None is the example's, none comes twice."""
-    if not groups:
-        return
+def size_plans(groups: Sequence[Group], example: Sizes, extra: Sequence[Sizes], seed: int) -> Iterator[Plan]:
+    """Assignments to try, those asked for first, then the most telling. None is the example's, none comes twice."""
     seen = {tuple(sorted(example.items()))}
-    for plan in _plans(groups, example, extra, random.Random(seed)):
-        key = tuple(sorted(plan.items()))
-        if key not in seen and all(group.admits(plan[name]) for group in groups for name in group.names):
+    asked = (Plan({**example, **wanted}, wanted=True) for wanted in extra)
+    drawn = (Plan(sizes) for sizes in _telling(groups, example, random.Random(seed)))
+    for plan in itertools.chain(asked, drawn):
+        key = tuple(sorted(plan.sizes.items()))
+        fits = all(
+            group.admits(plan.sizes[name]) if plan.wanted else group.within_reach(plan.sizes[name])
+            for group in groups
+            for name in group.names
+        )
+        if fits and key not in seen:
             seen.add(key)
             yield plan
 
 
-def _plans(
-    groups: Sequence[Group], example: Sizes, extra: Sequence[Sizes], chance: random.Random
-) -> Iterator[dict[str, int]]:
-    for wanted in extra:
-        yield {**example, **wanted}
+def _telling(groups: Sequence[Group], example: Sizes, chance: random.Random) -> Iterator[dict[str, int]]:
+    if not groups:
+        return
     yield _apart(groups, example, larger_first=True)
     yield {**example, **{name: 1 for group in groups for name in group.names}}
     yield _apart(groups, example, larger_first=False)
@@ -101,12 +117,14 @@ def _plans(
         for group in groups:
             yield {**example, **group.assign(size)}
     for group in groups:
-        for size in (*group.bounds, group.example + 1, group.example - 1, *_PRIMES[:6]):
+        ends = (group.minimum, group.reach if group.reach == group.maximum else group.example)
+        for size in (*ends, group.example + 1, group.example - 1, *_PRIMES[:6]):
             yield {**example, **group.assign(size)}
     for _ in range(_RANDOM_PLANS):
         plan = dict(example)
         for group in groups:
-            plan.update(group.assign(chance.randint(group.minimum, min(group.maximum, 2 * group.example + 8))))
+            upper = max(min(group.reach, 2 * group.example + 8), group.minimum)
+            plan.update(group.assign(chance.randint(group.minimum, upper)))
         yield plan
 
 
@@ -125,7 +143,7 @@ def _apart(groups: Sequence[Group], example: Sizes, larger_first: bool) -> dict[
     plan, taken = dict(example), set(example.values())
     for at, group in enumerate(groups):
         larger = larger_first == (at % 2 == 0)
-        free = [prime for prime in (*_PRIMES, 1) if group.admits(prime) and prime not in taken]
+        free = [prime for prime in (*_PRIMES, 1) if group.within_reach(prime) and prime not in taken]
         above = [prime for prime in free if prime > group.example]
         below = [prime for prime in reversed(free) if 1 < prime < group.example]
         choice = next(iter((above or below) if larger else (below or above)), None)

@@ -1,0 +1,162 @@
+"""Which inputs a model is tried on. Nothing here asks whether a model accepts them; eager does."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+from tests.verify.onnx_models import BATCH, job, leaf
+from trueport.load.job import AxisSize, FreeSize, Leaf, LeafKind
+from trueport.verify.draw import Drawn, draw
+
+TIME = AxisSize(FreeSize("time", minimum=1, maximum=20))
+
+
+def drawn(*leaves: Leaf, count: int = 120, seed: int = 0, **options) -> list[Drawn]:
+    return list(itertools.islice(draw(job(*leaves), [each.value for each in leaves], seed, **options), count))
+
+
+def column(sets: list[Drawn], at: int, family: str | None = None) -> list:
+    return [each.values[at] for each in sets if family in (None, each.family)]
+
+
+def test_every_free_size_is_seen_at_zero_one_two_a_prime_and_both_sides_of_the_example():
+    sets = drawn(leaf("x", torch.randn(4, 7), {0: BATCH, 1: TIME}))
+    for name, example in (("batch", 4), ("time", 7)):
+        sizes = {each.sizes[name] for each in sets}
+        assert {1, 2, 5} <= sizes
+        assert any(size > example for size in sizes)
+        assert any(size < example for size in sizes)
+    assert 0 in {each.sizes["batch"] for each in sets}
+
+
+def test_declared_ends_are_tried_and_never_passed():
+    sizes = {each.sizes["time"] for each in drawn(leaf("x", torch.randn(7), {0: TIME}))}
+    assert {1, 20} <= sizes
+    assert min(sizes) == 1
+    assert max(sizes) == 20
+
+
+def test_the_first_drawn_input_changes_every_size_and_keeps_them_distinct():
+    first = drawn(leaf("x", torch.randn(4, 7), {0: BATCH, 1: TIME}))[0]
+    assert first.sizes["batch"] != 4
+    assert first.sizes["time"] != 7
+    assert first.sizes["batch"] != first.sizes["time"]
+    assert first.values[0].shape == (first.sizes["batch"], first.sizes["time"])
+
+
+def test_one_size_has_one_value_in_all_inputs_and_derived_axes_follow_it():
+    twice = AxisSize(BATCH.size, multiple=2, offset=1)
+    for each in drawn(leaf("x", torch.randn(4), {0: BATCH}), leaf("y", torch.randn(9, 2), {0: twice})):
+        batch = each.sizes["batch"]
+        assert each.values[0].shape == (batch,)
+        assert each.values[1].shape == (2 * batch + 1, 2)
+
+
+def test_sizes_that_must_be_tried_come_first():
+    wanted = [{"batch": 33}, {"batch": 6, "time": 3}]
+    sets = [
+        each
+        for each in drawn(leaf("x", torch.randn(4, 7), {0: BATCH, 1: TIME}), extra_sizes=wanted)
+        if not each.fallback
+    ]
+    assert [dict(each.sizes) for each in sets[:2]] == [{"batch": 33, "time": 7}, {"batch": 6, "time": 3}]
+
+
+def test_tied_sizes_move_together_and_held_ones_do_not_move():
+    other = AxisSize(FreeSize("other"))
+    sets = drawn(leaf("x", torch.randn(4), {0: BATCH}), leaf("y", torch.randn(4, 7), {0: other, 1: TIME}))
+    assert any(each.sizes["batch"] != each.sizes["other"] for each in sets)
+    sets = drawn(
+        leaf("x", torch.randn(4), {0: BATCH}),
+        leaf("y", torch.randn(4, 7), {0: other, 1: TIME}),
+        tied=[{"batch", "other"}],
+        held={"time"},
+    )
+    assert all(each.sizes["batch"] == each.sizes["other"] for each in sets)
+    assert {each.sizes["time"] for each in sets} == {7}
+    assert len({each.sizes["batch"] for each in sets}) > 5
+
+
+def test_the_same_seed_draws_the_same_and_another_seed_draws_others():
+    x = leaf("x", torch.randn(4, 3), {0: BATCH})
+    one, same, other = drawn(x), drawn(x), drawn(x, seed=1)
+    assert all(torch.equal(a.values[0], b.values[0]) for a, b in zip(one, same, strict=True))
+    assert not torch.equal(one[0].values[0], other[0].values[0])
+
+
+def test_floats_come_in_families():
+    sets = drawn(leaf("x", torch.randn(4, 3), {0: BATCH}), count=80)
+    assert all((value == 0).all() for value in column(sets, 0, "zeros"))
+    assert all((value == 1).all() for value in column(sets, 0, "ones"))
+    assert all((value < 0).all() for value in column(sets, 0, "negated"))
+    assert max(float(value.abs().max()) for value in column(sets, 0, "large") if value.numel()) > 100
+    assert max(float(value.abs().max()) for value in column(sets, 0, "tiny") if value.numel()) < 1e-2
+
+
+def test_an_example_between_zero_and_one_is_drawn_from_there_and_from_outside():
+    sets = drawn(leaf("image", torch.rand(2, 3)))
+    like, normal = torch.cat(column(sets, 0, "like the example's")), torch.cat(column(sets, 0, "normal"))
+    assert 0 <= float(like.min()) <= float(like.max()) <= 1
+    assert float(normal.min()) < 0
+
+
+def test_integers_stay_in_the_range_of_the_example_but_for_the_family_that_leaves_it():
+    sets = drawn(leaf("ids", torch.tensor([[3, 9, 5]])))
+    inside = torch.cat([each.values[0] for each in sets if each.family != "integers beyond the example's"])
+    assert (int(inside.min()), int(inside.max())) == (3, 9)
+    outside = torch.cat(column(sets, 0, "integers beyond the example's"))
+    assert int(outside.min()) < 0
+    assert int(outside.max()) > 9
+
+
+def test_a_declared_range_is_never_left_and_both_its_ends_are_reached():
+    sets = drawn(leaf("ids", torch.tensor([3, 4]), value_range=(0, 999)), leaf("x", torch.rand(5), value_range=(2, 3)))
+    ids, floats = torch.cat(column(sets, 0)), torch.cat(column(sets, 1))
+    assert (int(ids.min()), int(ids.max())) == (0, 999)
+    assert 2 <= float(floats.min()) <= float(floats.max()) <= 3
+
+
+def test_masks_of_bools_and_of_zeros_and_ones_are_all_on_all_off_ragged_and_random():
+    for mask in (torch.ones(2, 6, dtype=torch.bool), torch.ones(2, 6, dtype=torch.int64)):
+        sets = drawn(leaf("mask", mask))
+        assert all(value.dtype == mask.dtype for value in column(sets, 0))
+        assert all((value == 1).all() for value in column(sets, 0, "masks all on"))
+        assert all((value == 0).all() for value in column(sets, 0, "masks all off"))
+        for value in column(sets, 0, "masks ragged"):
+            assert (value[:, 0] == 1).all()
+            assert (value[:, :-1].long() >= value[:, 1:].long()).all()
+        assert any(0 < float(value.float().mean()) < 1 for value in column(sets, 0, "like the example's"))
+
+
+def test_numbers_move_to_their_neighbours_zero_one_and_below():
+    sets = drawn(leaf("n", 3), leaf("rate", 0.5), leaf("flag", True))
+    assert {2, 4, 0, 1, -3} <= set(column(sets, 0))
+    assert {0.0, 1.0, -0.5} <= set(column(sets, 1))
+    assert set(column(sets, 2)) == {True, False}
+    assert {type(value) for value in column(sets, 0)} == {int}
+    assert {type(value) for value in column(sets, 1)} == {float}
+
+
+def test_a_tensor_of_one_integer_moves_like_a_number():
+    assert {0, 2, 3, 4} <= {int(value) for value in column(drawn(leaf("n", torch.tensor(3))), 0)}
+
+
+def test_constants_are_left_alone():
+    constant = Leaf("mode", LeafKind.CONSTANT, "bilinear")
+    assert set(column(drawn(leaf("x", torch.randn(2)), constant), 1)) == {"bilinear"}
+
+
+def test_new_sizes_have_tamer_values_to_fall_back_on():
+    """Positions must be smaller than the length; the example's own, cut off, still are."""
+    sets = drawn(leaf("positions", torch.arange(7), {0: TIME}))
+    repeated = [each for each in sets if each.family == "the example's, repeated" and each.sizes["time"] == 5]
+    assert repeated[0].fallback
+    assert repeated[0].values[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_every_dtype_can_be_drawn():
+    for dtype in (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64, torch.uint8, torch.int16):
+        for each in drawn(leaf("x", torch.ones(4, 3).to(dtype), {0: BATCH}), count=60):
+            assert each.values[0].dtype == dtype
