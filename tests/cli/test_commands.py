@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError
 from trueport.report import Report
 
@@ -142,6 +143,14 @@ def test_check_tells_findings_by_its_exit_code(house: House) -> None:
     done = house.run("check", "m.py:Net", "-i", "x:3")
     assert done.exit_code == Exit.FINDINGS
     assert done.stdout.startswith("refused Net: 1 error")
+
+
+def test_a_finding_that_is_our_fault_is_not_taken_for_one_of_the_model(house: House) -> None:
+    ours = OurFault(message="the trace stopped")
+    house.report = Report(model="Net", diagnostics=(BranchOnTensor(message="a branch"), ours))
+    assert house.run("check", "m.py:Net", "-i", "x:3").exit_code == Exit.OUR_FAULT
+    house.refuses = ExportError([ours])
+    assert house.run("export", "m.py:Net", "-i", "x:3", "-o", "a.onnx").exit_code == Exit.OUR_FAULT
 
 
 def test_a_bug_behind_the_command_line_is_told_as_ours(house: House) -> None:

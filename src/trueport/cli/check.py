@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from trueport.cli.outcome import Exit, show, told_plainly, working
+from trueport.cli.outcome import ending, show, told_plainly, working
 from trueport.cli.request import model_options, read_request
 from trueport.cli.saving import refuse_report, report_option, save_report
 
@@ -29,4 +29,4 @@ def check(target: str, report_path: str | None, debug: bool, **options: Any) -> 
             report = run(request.model, request.args, **request.options)
         save_report(report, report_path)
         show(report)
-    raise SystemExit(Exit.FAITHFUL if report.ok else Exit.FINDINGS)
+    raise SystemExit(ending(report.diagnostics))

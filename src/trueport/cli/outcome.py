@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from rich.console import Console
@@ -30,6 +30,14 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 
+def ending(found: Iterable[Diagnostic]) -> Exit:
+    """The exit code for what was found about a model; a bug of ours is not to be taken for a fault of the model."""
+    errors = [one for one in found if one.is_error]
+    if any(isinstance(one, OurFault) for one in errors):
+        return Exit.OUR_FAULT
+    return Exit.FINDINGS if errors else Exit.FAITHFUL
+
+
 @contextlib.contextmanager
 def told_plainly(debug: bool) -> Iterator[None]:
     """Turn what a command raises into text and an exit code. With `debug`, the traceback comes first."""
@@ -40,7 +48,7 @@ def told_plainly(debug: bool) -> Iterator[None]:
             traceback.print_exc()
         usage = isinstance(refused, UsageError)
         print_to(Console(stderr=usage), diagnostics_lines(refused.diagnostics))
-        raise SystemExit(Exit.USAGE if usage else Exit.FINDINGS) from None
+        raise SystemExit(Exit.USAGE if usage else ending(refused.diagnostics)) from None
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
     except Exception as fault:  # noqa: BLE001 - the last wall: a bug of ours is told as one, never as a bare traceback

@@ -129,7 +129,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
-    """Which sizes and which kinds of values were tried, and one by one those that failed; JSON and HTML list them all."""
+    """Which sizes and kinds of values were tried, then one by one those that failed. JSON and HTML list them all."""
     sizes: dict[str, set[int]] = {}
     for one in checks:
         for name, size in one.sizes.items():
