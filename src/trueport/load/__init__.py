@@ -1,0 +1,1 @@
+"""From what the user gives (a model, arguments, declarations, a command line) to a Job."""
