@@ -25,6 +25,7 @@ HEAVY = 50_000_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    results.circumstances()
     exporters = [*(["trueport"] if options.trueport and trueport_exists() else []), *(PEERS if options.peers else [])]
     chosen = [
         name
@@ -78,12 +79,16 @@ def _measure(workload: str, exporter: str, modules: list[str], limit: float) -> 
 
 def report(samples: Sequence[Sample], workloads: Sequence[str], exporters: Sequence[str]) -> str:
     groups = {(w, e): [s for s in samples if (s.workload, s.exporter) == (w, e)] for w in workloads for e in exporters}
-    header = ["model", *(f"{TITLES[e]}, s" for e in exporters)]
+    header = ["model", "exports", *(f"{TITLES[e]}, s" for e in exporters)]
     if "trueport" in exporters:
         header += [f"trueport / {peer}" for peer in PEERS if peer in exporters]
     rows = []
     for workload in workloads:
-        row: list[str] = [workload, *(_seconds(groups[workload, e]) for e in exporters)]
+        row: list[str] = [
+            workload,
+            _counts(groups, workload, exporters),
+            *(_seconds(groups[workload, e]) for e in exporters),
+        ]
         if "trueport" in exporters:
             ours = groups[workload, "trueport"]
             row += [_ratio(ours, groups[workload, peer]) for peer in PEERS if peer in exporters]
@@ -126,7 +131,7 @@ def _seconds(samples: Sequence[Sample]) -> str:
     if cpu is None:
         return samples[0].failed if samples else "–"
     inside = median(s.cpu_seconds for s in samples if not s.failed)
-    return f"{cpu:.2f}" + (f" ({inside:.2f} without children)" if cpu - inside > 0.01 else "")
+    return f"{cpu:.3f}" + (f" ({inside:.3f} without children)" if cpu - inside > 0.01 else "")
 
 
 def _ratio(samples: Sequence[Sample], others: Sequence[Sample]) -> str:
@@ -143,6 +148,12 @@ def _memory(samples: Sequence[Sample]) -> str:
 
 def _weights(groups: dict[tuple[str, str], list[Sample]], workload: str, exporters: Sequence[str]) -> int:
     return max((s.weight_bytes for e in exporters for s in groups[workload, e]), default=0)
+
+
+def _counts(groups: dict[tuple[str, str], list[Sample]], workload: str, exporters: Sequence[str]) -> str:
+    """How many exports stand behind each median: one is not a median, and the reader should see it."""
+    counts = sorted({len(groups[workload, e]) for e in exporters})
+    return "–".join(map(str, counts))
 
 
 def _progress(sample: Sample) -> str:

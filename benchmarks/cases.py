@@ -95,6 +95,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, object]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    results.circumstances()
     if not case_files.available():
         print(
             f"no seeds.py and reports.py in {case_files.folder()}: set TRUEPORT_CASES to their folder", file=sys.stderr

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,26 @@ FOLDER = Path(__file__).resolve().parent / "results"
 PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "transformers", "numpy")
 
 
+@cache
 def circumstances() -> dict[str, str]:
-    """Versions, machine and commit: a number without them cannot be checked."""
+    """Versions, machine and commit: a number without them cannot be checked.
+
+    Asked first at the start of a command and kept: the tree may move on while it runs.
+    """
     found = {"python": platform.python_version(), "cores": str(os.cpu_count())}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "absent"
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=FOLDER.parent, capture_output=True, text=True, check=False
-    )
-    found["commit"] = commit.stdout.strip() or "unknown"
+    changed = " with uncommitted changes in src" if _git("status", "--porcelain", "--", "../src") else ""
+    found["commit"] = (_git("rev-parse", "--short", "HEAD") or "unknown") + changed
     return found
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=FOLDER.parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -1,7 +1,7 @@
 """`python -m benchmarks.zoo`: nine architectures of transformers, exported with free sizes and held against eager.
 
 Each is compared on its example, on three other sizes and on padded masks. A diagnosis counts where it names a line of
-transformers: that is the line that freezes a size.
+transformers; its code tells a line that freezes a size (TP3xx) from an operator that we cannot translate (TP4xx).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from benchmarks.zoo_run import run_model
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    results.circumstances()
     if options.exporter == "trueport" and not trueport_exists():
         print("trueport.export does not exist yet; try --exporter dynamo", file=sys.stderr)
         return 2
@@ -45,7 +46,7 @@ def report(found: Mapping[str, Judgement]) -> str:
         [name, one.verdict.value, f"{one.code} {one.at}".strip(), f"{one.cpu_seconds:.1f}", one.detail[:120]]
         for name, one in found.items()
     ]
-    return results.table(["model", "verdict", "freezing line", "CPU s, check included", "detail"], rows)
+    return results.table(["model", "verdict", "code and line", "CPU s, check included", "detail"], rows)
 
 
 def _parser() -> argparse.ArgumentParser:
