@@ -28,6 +28,7 @@ from trueport.verify.findings import (
     size_not_moved,
     structure_found,
 )
+from trueport.verify.origin import origin_of
 from trueport.verify.results import Budget, CheckedInput, CheckResult
 from trueport.verify.sandbox import Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 from trueport.verify.sensitivity import excuse
@@ -70,7 +71,7 @@ def check_model(
     try:
         loaded = worker.load(path, limits)
     except WorkerFailure as failure:
-        finding = failure_found(failure, LOADING, blame.of_load(failure))
+        finding = failure_found(failure, LOADING, blame.of_load(failure), origin_of(path, failure.detail))
         return CheckResult(diagnostics=(finding,), seed=seed)
     with loaded:
         fault = misfit(loaded.inputs, [*(leaf.name for leaf in job.inputs), *(fixed_feeds or {})], "inputs") or misfit(
@@ -167,7 +168,8 @@ class _Check:
         try:
             outputs = self.loaded.run(feeds, seconds=max(self.limits.run_seconds, 20 * eager_seconds))
         except WorkerFailure as failure:
-            self.findings.append(failure_found(failure, on, self.blame.of_run(failure, feeds)))
+            place = origin_of(self.blame.path, failure.detail)
+            self.findings.append(failure_found(failure, on, self.blame.of_run(failure, feeds), place))
             return
         runtime_seconds = time.monotonic() - began
         got = [outputs[name] for name in self.output_names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from trueport.diagnostics.base import Diagnostic
@@ -14,6 +15,7 @@ from trueport.diagnostics.rules.tp806_runtime_hang import RuntimeHang
 from trueport.diagnostics.rules.tp807_runtime_crash import RuntimeCrash
 from trueport.diagnostics.rules.tp808_runtime_out_of_memory import RuntimeOutOfMemory
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.source import Place
 from trueport.verify.compare import Difference, DifferenceKind
 from trueport.verify.sandbox import FailureKind, WorkerFailure
 
@@ -29,25 +31,26 @@ def input_words(sizes: Mapping[str, int], family: str) -> str:
     return f"{named}, values: {family}" if named else f"values: {family}"
 
 
-def failure_found(failure: WorkerFailure, on: str, seen: tuple[str, ...] = ()) -> Diagnostic:
-    """A run or a load that gave no result. `on` is LOADING, or an input in words."""
+def failure_found(
+    failure: WorkerFailure, on: str, seen: tuple[str, ...] = (), place: Place | None = None
+) -> Diagnostic:
+    """A run or a load that gave no result. `on` is LOADING, or an input in words; `place` is of the node at fault."""
     reason = _runtime_reason(failure.detail)
     while_doing = on if on == LOADING else f"running {on}"
-    match failure.kind:
-        case FailureKind.CANNOT_LOAD:
-            return RuntimeCannotLoad(message=f"ONNX Runtime cannot load the model: {reason}", seen=seen)
-        case FailureKind.REFUSES_INPUT:
-            return RuntimeRefusesInput(
-                message=f"ONNX Runtime refuses an input that eager accepts ({on}): {reason}", seen=seen
-            )
-        case FailureKind.HANG:
-            return RuntimeHang(message=f"ONNX Runtime gave {reason} while {while_doing}", seen=seen)
-        case FailureKind.CRASH:
-            return RuntimeCrash(message=f"ONNX Runtime crashed ({reason}) while {while_doing}", seen=seen)
-        case FailureKind.OUT_OF_MEMORY:
-            return RuntimeOutOfMemory(
-                message=f"ONNX Runtime went beyond its memory limit while {while_doing}: {reason}", seen=seen
-            )
+    rule, message = {
+        FailureKind.CANNOT_LOAD: (RuntimeCannotLoad, f"ONNX Runtime cannot load the model: {reason}"),
+        FailureKind.REFUSES_INPUT: (
+            RuntimeRefusesInput,
+            f"ONNX Runtime refuses an input that eager accepts ({on}): {reason}",
+        ),
+        FailureKind.HANG: (RuntimeHang, f"ONNX Runtime gave {reason} while {while_doing}"),
+        FailureKind.CRASH: (RuntimeCrash, f"ONNX Runtime crashed ({reason}) while {while_doing}"),
+        FailureKind.OUT_OF_MEMORY: (
+            RuntimeOutOfMemory,
+            f"ONNX Runtime went beyond its memory limit while {while_doing}: {reason}",
+        ),
+    }[failure.kind]
+    return rule(message=message, seen=seen, place=place)
 
 
 def difference_found(name: str, difference: Difference, on: str, seen: tuple[str, ...]) -> Diagnostic:
@@ -115,6 +118,8 @@ def _values_message(name: str, difference: Difference) -> str:
 
 
 def _runtime_reason(detail: str) -> str:
-    """onnxruntime's message on one line, without the prefix that it puts before all of them."""
+    """onnxruntime's message on one line, without what it puts before all of them and where our copy of the file is."""
     line = " ".join(detail.split())
-    return line.split(" : ", 2)[-1] if line.startswith("[ONNXRuntimeError]") else line
+    if line.startswith("[ONNXRuntimeError]"):
+        line = line.split(" : ", 3)[-1]
+    return re.sub(r"^Load model from \S+ failed: ?", "", line)
