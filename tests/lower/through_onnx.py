@@ -15,7 +15,7 @@ from trueport.capture.graph import Graph, Number
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.lower import Lowered, lower
-from trueport.lower.table import is_supported
+from trueport.lower.table import is_leaf
 
 Inputs = Sequence[Any]
 Free = dict[int, dict[int, str]]
@@ -24,7 +24,7 @@ Free = dict[int, dict[int, str]]
 
 def graph_of(function: Callable[..., Any], inputs: Inputs, free: Free | None = None) -> Graph:
     shapes = tuple(free.get(i) for i in range(len(inputs))) if free else None
-    return capture(make_job(function, tuple(inputs), dynamic_shapes=shapes), is_supported)
+    return capture(make_job(function, tuple(inputs), dynamic_shapes=shapes), is_leaf)
 
 
 def model_of(function: Callable[..., Any], inputs: Inputs, free: Free | None = None, opset: int = 20) -> ir.Model:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.scope import Scope, Shelf
 from trueport.lower.signature import Signature, Slot, signature_of
-from trueport.lower.sizes import Sizes
+from trueport.lower.sizes import AnySize, Sizes
 from trueport.lower.tensor import Operand, Tensor
 
 _PLAIN: dict[type, ir.DataType] = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT}
@@ -43,6 +43,7 @@ class Builder:
         self._count = 0
         self._metadata: dict[str, str] = {}
         self._constants: Shelf[tuple[ir.DataType, tuple[int, ...], bytes], Tensor] = Shelf("constants")
+        self._shared: Shelf[tuple[Hashable, ...], Tensor] = Shelf("shared by translations")
 
     # Where we are
 
@@ -103,6 +104,11 @@ class Builder:
         self._append("Constant", "", [], [ir.AttrTensor("value", content)], [out])
         return out
 
+    def shared(self, *key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """What several calls need alike (the causal mask of every layer), made once per scope."""
+        found = self._shared.get(self.scope, key)
+        return self._shared.put(self.scope, key, make()) if found is None else found
+
     def cast(self, x: Tensor, dtype: ir.DataType | torch.dtype) -> Tensor:
         """`x` in another dtype; `x` itself when it has it already."""
         wanted = onnx_dtype(dtype) if isinstance(dtype, torch.dtype) else dtype
@@ -112,17 +118,65 @@ class Builder:
         out.sizes = x.sizes
         return out
 
-    def size(self, size: int | sympy.Basic | Number) -> Tensor:
+    def scalar(self, x: Operand, dtype: ir.DataType | torch.dtype) -> Tensor:
+        """An operand that is a tensor already, or a Python number that becomes one, in a dtype."""
+        if isinstance(x, Tensor):
+            return self.cast(x, dtype)
+        if isinstance(x, Number):
+            return self.cast(self.sizes.scalar(x), dtype)
+        return self.const(x, dtype)
+
+    def size(self, size: AnySize) -> Tensor:
         """A size or a Python number that is not the same in every run, as a 0-d tensor."""
         return self.sizes.scalar(size)
 
-    def shape(self, sizes: Sequence[int | sympy.Basic | Number]) -> Tensor:
+    def shape(self, sizes: Sequence[AnySize]) -> Tensor:
         """Sizes as a 1-d int64 tensor; a constant when all are known."""
         return self.sizes.vector(sizes)
 
     def ints(self, *values: int) -> Tensor:
         """A constant 1-d int64 tensor (axes, pads, a shape)."""
         return self.const(np.array(values, dtype=np.int64), ir.DataType.INT64)
+
+    # Shapes
+
+    def reshape(self, x: Tensor, sizes: Sequence[AnySize]) -> Tensor:
+        """`x` in other sizes; `x` itself when it has them."""
+        wanted = tuple(size.expr if isinstance(size, Number) else size for size in sizes)
+        if x.sizes == wanted:
+            return x
+        if any(size == 0 for size in wanted):
+            out = self.Reshape(x, self.shape(wanted), allowzero=1)
+        else:
+            out = self.Reshape(x, self.sizes.reshape_target(x.sizes, wanted))
+        out.settle(wanted)
+        return out
+
+    def expand(self, x: Tensor, sizes: Sequence[AnySize]) -> Tensor:
+        """`x` broadcast to sizes. An axis that keeps its size is asked for as 1, which leaves it alone."""
+        wanted = tuple(size.expr if isinstance(size, Number) else size for size in sizes)
+        if x.sizes == wanted:
+            return x
+        before = x.known_sizes
+        lead = len(wanted) - len(before)
+        asked = [1 if i >= lead and before[i - lead] == size else size for i, size in enumerate(wanted)]
+        out = self.Expand(x, self.shape(asked))
+        out.settle(wanted)
+        return out
+
+    def transpose(self, x: Tensor, order: Sequence[int]) -> Tensor:
+        if list(order) == list(range(len(order))):
+            return x
+        out = self.Transpose(x, perm=list(order))
+        if x.sizes is not None:
+            out.settle(tuple(x.sizes[axis] for axis in order))
+        return out
+
+    def range(self, length: AnySize) -> Tensor:
+        """0, 1, ... as a 1-d int64 tensor."""
+        out = self.Range(self.const(0), self.size(length), self.const(1))
+        out.settle((length.expr if isinstance(length, Number) else length,))
+        return out
 
     # Nodes
 

@@ -93,6 +93,26 @@ def _yield_to(strong: torch.dtype, weak: torch.dtype) -> torch.dtype:
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "less", "greater", "isclose", "not_equal"))
 _LOGICAL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
+_UNTAGGED = frozenset(
+    [
+        "fix",
+        "floor_divide",
+        "isclose",
+        "masked_fill",
+        "rsub",
+        "special_erf",
+        "special_erfc",
+        "special_exp2",
+        "special_expit",
+        "special_expm1",
+        "special_log1p",
+        "special_logit",
+        "special_sinc",
+        "special_xlogy",
+        "true_divide",
+    ]
+)
+"""Elementwise operators that torch does not tag so."""
 _NEVER_CAST = frozenset(("condition", "mask"))
 
 
@@ -134,7 +154,7 @@ def _argument_names(target: Any) -> tuple[str, ...]:
 
 
 def _is_elementwise(node: Node) -> bool:
-    return torch.Tag.pointwise in node.op.tags  # type: ignore[union-attr]
+    return torch.Tag.pointwise in node.op.tags or _base_name(node) in _UNTAGGED  # type: ignore[union-attr]
 
 
 def _base_name(node: Node) -> str:

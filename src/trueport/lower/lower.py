@@ -99,6 +99,8 @@ class Lowering:
         own = made_here(self.op, [self.tensor(out.value) for out in wanted])
         for out, tensor in zip(wanted, own, strict=True):
             tensor.name = out.name
+            if tensor.shape is None:
+                tensor.settle(out.value.shape if isinstance(out.value, Value) else ())
         return own
 
     # Values
@@ -185,7 +187,7 @@ class Lowering:
                 tensor.dtype = onnx_dtype(value.dtype)
             if isinstance(value, Value):
                 tensor = self.op.cast(tensor, value.dtype)
-                if tensor.sizes is None:
+                if tensor.shape is None:
                     tensor.settle(value.shape)
             self.bind(value, tensor)
 

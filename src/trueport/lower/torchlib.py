@@ -56,6 +56,7 @@ class Recorder(evaluator.Evaluator):
             return self._op.custom(op.opset.domain, op.name, *args, version=op.opset.version, **kwargs)
         if op.name == "Constant":
             (content,) = [value for value in kwargs.values() if value is not None]
+            content = content.value if isinstance(content, ir.Attr) else content
             return self._op.const(content.numpy() if isinstance(content, ir.TensorProtocol) else content)
         signature = signature_of(op.name, self._op.opset)
         outputs = self._op.emit(signature, args, kwargs, _output_count(op.name, signature.outputs, args, kwargs))

@@ -1,0 +1,132 @@
+"""Scaled dot-product attention, as eager computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from trueport.lower.builder import Builder
+from trueport.lower.table import op
+from trueport.lower.tensor import Tensor
+
+BOOL = ir.DataType.BOOL
+
+
+@op("aten::scaled_dot_product_attention")
+def attention(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
+    bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
+
+    A query that every key is masked for gives zeros, in eager: softmax alone would give NaN.
+    """
+    if dropout_p > 0:
+        raise NotImplementedError("attention with dropout is random; call model.eval()")
+    if enable_gqa:
+        key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
+    if scale is None:
+        scale = 1 / math.sqrt(_known(query.known_sizes[-1]))
+    rank = key.rank
+    turned = op.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
+    scores = op.MatMul(op.Mul(query, scale), turned)
+    if is_causal:
+        scores = op.Add(scores, _causal(op, query, key))
+    if attn_mask is not None:
+        scores = op.Add(scores, _bias(op, attn_mask, query.element))
+    weights = op.Softmax(scores, axis=-1)
+    if attn_mask is not None:
+        weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
+    return op.MatMul(weights, value)
+
+
+def _known(size: object) -> int:
+    if not isinstance(size, int):
+        raise NotImplementedError(f"attention over a head size that is not fixed ({size}) needs an explicit scale")
+    return size
+
+
+def _for_each_query(op: Builder, query: Tensor, shared: Tensor) -> Tensor:
+    """Grouped queries: each head of keys or values serves several heads of queries, one after the other."""
+    *lead, heads, length, width = shared.known_sizes
+    times = query.known_sizes[-3] // heads
+    if times == 1:
+        return shared
+    wide = op.expand(op.reshape(shared, [*lead, heads, 1, length, width]), [*lead, heads, times, length, width])
+    return op.reshape(wide, [*lead, heads * times, length, width])
+
+
+def _causal(op: Builder, query: Tensor, key: Tensor) -> Tensor:
+    """-inf above the diagonal that starts at the first query and the first key."""
+    rows, columns = query.known_sizes[-2], key.known_sizes[-2]
+
+    def make() -> Tensor:
+        later = op.Less(op.Unsqueeze(op.range(rows), op.ints(1)), op.range(columns))
+        return op.Where(later, op.const(-math.inf, query.element), op.const(0, query.element))
+
+    return op.shared("causal", rows, columns, query.dtype, make=make)
+
+
+def _bias(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
+    """A mask of truth says where to look; any other is added as it is."""
+    if mask.dtype != BOOL:
+        return op.cast(mask, dtype)
+    look, away = op.const(0, dtype), op.const(-math.inf, dtype)
+    return op.shared("attention bias", mask.name, dtype, make=lambda: op.Where(mask, look, away))
+
+
+def _all_masked(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
+    def make() -> Tensor:
+        top = op.ReduceMax(_bias(op, mask, dtype), op.ints(-1), keepdims=1)
+        return op.IsInf(top, detect_positive=0)
+
+    return op.shared("all masked", mask.name, dtype, make=make)
+
+
+@op("aten::_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> Sequence[Tensor | None]:
+    """_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0,
+    bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
+    return attention(op, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None
+
+
+@op("aten::_scaled_dot_product_attention_math")
+def attention_math(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Sequence[Tensor | None]:
+    """_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None,
+    float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None,
+    bool enable_gqa=False) -> (Tensor, Tensor)"""
+    out = attention(op, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return out, None

@@ -1,0 +1,238 @@
+"""Elementwise operators of two tensors or more. Operands arrive in the dtype in which eager computes."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from trueport.capture.graph import Number
+from trueport.lower.builder import Builder
+from trueport.lower.ops.unary import trunc
+from trueport.lower.table import op
+from trueport.lower.tensor import Operand, Tensor
+
+Scalar = bool | int | float | Number
+BOOL = ir.DataType.BOOL
+
+
+def _dtype(*operands: Operand) -> ir.DataType:
+    """The dtype that the operands were brought to; at least one is a tensor."""
+    return next(x.element for x in operands if isinstance(x, Tensor))
+
+
+def _scaled(op: Builder, x: Operand, alpha: Scalar, dtype: ir.DataType) -> Operand:
+    if isinstance(alpha, Number) or alpha != 1:
+        return op.Mul(x if isinstance(x, Tensor) else op.scalar(x, dtype), alpha)
+    return x
+
+
+@op("aten::add.Tensor", "aten::add.Scalar")
+def add(op: Builder, self: Tensor, other: Operand, alpha: Scalar = 1) -> Tensor:
+    """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
+    if self.dtype == BOOL:
+        return op.Or(self, other)
+    return op.Add(self, _scaled(op, other, alpha, self.element))
+
+
+@op("aten::sub.Tensor", "aten::sub.Scalar")
+def sub(op: Builder, self: Tensor, other: Operand, alpha: Scalar = 1) -> Tensor:
+    """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
+    return op.Sub(self, _scaled(op, other, alpha, self.element))
+
+
+@op("aten::rsub.Tensor", "aten::rsub.Scalar")
+def rsub(op: Builder, self: Tensor, other: Operand, alpha: Scalar = 1) -> Tensor:
+    """rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"""
+    return op.Sub(other, _scaled(op, self, alpha, self.element))
+
+
+@op("aten::mul.Tensor", "aten::mul.Scalar")
+def mul(op: Builder, self: Tensor, other: Operand) -> Tensor:
+    """mul.Tensor(Tensor self, Tensor other) -> Tensor"""
+    return op.And(self, other) if self.dtype == BOOL else op.Mul(self, other)
+
+
+@op("aten::div.Tensor", "aten::div.Scalar", "aten::true_divide.Tensor", "aten::true_divide.Scalar")
+def div(op: Builder, self: Tensor, other: Operand) -> Tensor:
+    """div.Tensor(Tensor self, Tensor other) -> Tensor"""
+    return op.Div(self, other)
+
+
+@op("aten::div.Tensor_mode", "aten::div.Scalar_mode")
+def div_mode(op: Builder, self: Tensor, other: Operand, *, rounding_mode: str | None) -> Tensor:
+    """div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"""
+    if rounding_mode == "floor":
+        return floor_divide(op, self, other)
+    quotient = op.Div(self, other)
+    # ONNX's division of integers rounds towards zero.
+    return trunc(op, quotient) if rounding_mode == "trunc" and self.element.is_floating_point() else quotient
+
+
+@op("aten::floor_divide", "aten::floor_divide.Scalar")
+def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
+    """floor_divide(Tensor self, Tensor other) -> Tensor
+
+    For floats not `floor(a / b)`, whose division may round up to a whole number that a / b does not reach
+    (`1.0 // 0.1` is 9): from the exact remainder, as eager and Python do.
+    """
+    dtype = _dtype(self, other)
+    self, divisor = op.scalar(self, dtype), op.scalar(other, dtype)
+    if not dtype.is_floating_point():
+        return op.Div(op.Sub(self, op.Mod(self, divisor)), divisor)
+    rest = op.Mod(self, divisor, fmod=1)
+    quotient = op.Div(op.Sub(self, rest), divisor)
+    quotient = op.Where(_wrong_side(op, rest, divisor), op.Sub(quotient, 1), quotient)
+    floor = op.Floor(quotient)
+    floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
+    return op.Where(op.Equal(divisor, 0), op.Div(self, divisor), floor)
+
+
+@op("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
+def remainder(op: Builder, self: Operand, other: Operand) -> Tensor:
+    """remainder.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the divisor"""
+    dtype = _dtype(self, other)
+    if not dtype.is_floating_point():
+        return op.Mod(self, other)
+    divisor = op.scalar(other, dtype)
+    rest = op.Mod(self, divisor, fmod=1)
+    return op.Where(_wrong_side(op, rest, divisor), op.Add(rest, divisor), rest)
+
+
+def _wrong_side(op: Builder, rest: Tensor, divisor: Tensor) -> Tensor:
+    """Where a remainder with the sign of the dividend must move by one divisor."""
+    return op.And(op.Not(op.Equal(rest, 0)), op.Xor(op.Less(rest, 0), op.Less(divisor, 0)))
+
+
+@op("aten::fmod.Tensor", "aten::fmod.Scalar")
+def fmod(op: Builder, self: Tensor, other: Operand) -> Tensor:
+    """fmod.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the dividend"""
+    return op.Mod(self, other, fmod=1)
+
+
+@op("aten::pow.Tensor_Scalar")
+def pow_scalar(op: Builder, self: Tensor, exponent: Scalar) -> Tensor:
+    """pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor; the exponents that eager computes without `pow`."""
+    if isinstance(exponent, Number):
+        return op.Pow(self, exponent)
+    if exponent == 1:
+        return self
+    if exponent == 2:
+        return op.Mul(self, self)
+    if exponent == 3:
+        return op.Mul(op.Mul(self, self), self)
+    if self.element.is_floating_point():
+        if exponent == 0.5:
+            return op.Sqrt(self)
+        if exponent == -0.5:
+            return op.Reciprocal(op.Sqrt(self))
+        if exponent == -1:
+            return op.Reciprocal(self)
+        if exponent == -2:
+            return op.Reciprocal(op.Mul(self, self))
+    return op.Pow(self, op.scalar(exponent, self.element))
+
+
+@op("aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar")
+def power(op: Builder, self: Operand, exponent: Operand) -> Tensor:
+    """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
+    dtype = _dtype(self, exponent)
+    return op.Pow(op.scalar(self, dtype), op.scalar(exponent, dtype))
+
+
+@op("aten::maximum")
+def maximum(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """maximum(Tensor self, Tensor other) -> Tensor"""
+    return op.Or(self, other) if self.dtype == BOOL else op.Max(self, other)
+
+
+@op("aten::minimum")
+def minimum(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """minimum(Tensor self, Tensor other) -> Tensor"""
+    return op.And(self, other) if self.dtype == BOOL else op.Min(self, other)
+
+
+@op("aten::fmax")
+def fmax(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """fmax(Tensor self, Tensor other) -> Tensor: a number wins over NaN"""
+    return _but_nan(op, op.Max(self, other), self, other)
+
+
+@op("aten::fmin")
+def fmin(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """fmin(Tensor self, Tensor other) -> Tensor: a number wins over NaN"""
+    return _but_nan(op, op.Min(self, other), self, other)
+
+
+def _but_nan(op: Builder, result: Tensor, self: Tensor, other: Tensor) -> Tensor:
+    if not self.element.is_floating_point():
+        return result
+    return op.Where(op.IsNaN(self), other, op.Where(op.IsNaN(other), self, result))
+
+
+@op("aten::atan2")
+def atan2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """atan2(Tensor self, Tensor other) -> Tensor: the angle of the point (other, self)"""
+    angle = op.Atan(op.Div(self, other))
+    pi = op.const(math.pi, self.element)
+    behind = op.Where(op.Less(self, 0), op.Sub(angle, pi), op.Add(angle, pi))
+    angle = op.Where(op.Less(other, 0), behind, angle)
+    nothing = op.And(op.Equal(self, 0), op.Equal(other, 0))
+    return op.Where(nothing, op.const(0.0, self.element), angle)
+
+
+@op("aten::hypot")
+def hypot(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """hypot(Tensor self, Tensor other) -> Tensor"""
+    return op.Sqrt(op.Add(op.Mul(self, self), op.Mul(other, other)))
+
+
+@op("aten::copysign.Tensor", "aten::copysign.Scalar")
+def copysign(op: Builder, self: Tensor, other: Operand) -> Tensor:
+    """copysign.Tensor(Tensor self, Tensor other) -> Tensor"""
+    sign = op.scalar(other, self.element)
+    negative = op.Or(op.Less(sign, 0), op.And(op.Equal(sign, 0), op.Less(op.Reciprocal(sign), 0)))
+    size = op.Abs(self)
+    return op.Where(negative, op.Neg(size), size)
+
+
+@op("aten::heaviside")
+def heaviside(op: Builder, self: Tensor, values: Tensor) -> Tensor:
+    """heaviside(Tensor self, Tensor values) -> Tensor"""
+    return op.Where(op.Equal(self, 0), values, op.cast(op.Greater(self, 0), self.element))
+
+
+@op("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other", "aten::special_xlogy")
+def xlogy(op: Builder, self: Operand, other: Operand) -> Tensor:
+    """xlogy.Tensor(Tensor self, Tensor other) -> Tensor"""
+    dtype = _dtype(self, other)
+    factor, inside = op.scalar(self, dtype), op.scalar(other, dtype)
+    product = op.Where(op.Equal(factor, 0), op.const(0.0, dtype), op.Mul(factor, op.Log(inside)))
+    return op.Where(op.IsNaN(inside), inside, product)
+
+
+@op("aten::logaddexp")
+def logaddexp(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """logaddexp(Tensor self, Tensor other) -> Tensor, from the larger one so that nothing overflows"""
+    larger = op.Max(self, other)
+    apart = op.Abs(op.Sub(self, other))
+    sum_ = op.Add(larger, op.Log(op.Add(op.Exp(op.Neg(apart)), 1)))
+    return op.Where(op.Equal(self, other), op.Add(self, math.log(2)), sum_)
+
+
+@op("aten::lerp.Scalar", "aten::lerp.Tensor")
+def lerp(op: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
+    return op.Add(self, op.Mul(op.Sub(end, self), weight))
+
+
+@op("aten::addcmul")
+def addcmul(op: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
+    return op.Add(self, _scaled(op, op.Mul(tensor1, tensor2), value, self.element))
+
+
+@op("aten::addcdiv")
+def addcdiv(op: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
+    """addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
+    return op.Add(self, op.Div(_scaled(op, tensor1, value, self.element), tensor2))

@@ -1,0 +1,148 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import onnx_ir as ir
+
+from trueport.capture.graph import Number
+from trueport.lower.builder import Builder
+from trueport.lower.table import op, taken_apart
+from trueport.lower.tensor import Tensor
+
+Scalar = int | float | Number
+
+# Its decomposition gives products that the runtime has fast kernels for.
+taken_apart("aten::einsum", "aten::bilinear", "aten::addbmm", "aten::addmv", "aten::addr", "aten::chain_matmul")
+
+
+@op("aten::linear")
+def linear(op: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
+
+    One Gemm for a matrix. Otherwise a product with the transposed weight: the weight itself stays as the user has it.
+    """
+    if input.rank == 2 and weight.rank == 2 and input.element.is_floating_point():
+        return op.Gemm(input, weight, bias, transB=1)
+    product = op.MatMul(input, op.shared("transposed", weight.name, make=lambda: _transposed(op, weight)))
+    return product if bias is None else op.Add(product, bias)
+
+
+def _transposed(op: Builder, weight: Tensor) -> Tensor:
+    return op.transpose(weight, list(reversed(range(weight.rank))))
+
+
+@op("aten::addmm")
+def addmm(op: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
+    """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    if not mat1.element.is_floating_point() or isinstance(alpha, Number) or isinstance(beta, Number):
+        return _added(op, self, op.MatMul(mat1, mat2), beta, alpha)
+    left, trans_a = _before_transposition(mat1)
+    right, trans_b = _before_transposition(mat2)
+    flags = {"transA": trans_a or None, "transB": trans_b or None}
+    # What is multiplied by 0 is not looked at in eager, even if it is NaN.
+    added = None if beta == 0 else self
+    return op.Gemm(left, right, added, alpha=_unless_one(alpha), beta=_unless_one(beta), **flags)
+
+
+def _before_transposition(x: Tensor) -> tuple[Tensor, int]:
+    """The matrix that `x` is the transposition of, if it is one: Gemm transposes for nothing."""
+    node = x.producer()
+    if node is not None and node.op_type == "Transpose" and isinstance(node.inputs[0], Tensor):
+        return node.inputs[0], 1
+    return x, 0
+
+
+def _unless_one(factor: float) -> float | None:
+    return None if factor in (0, 1) else float(factor)
+
+
+def _added(op: Builder, self: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:
+    if isinstance(alpha, Number) or alpha != 1:
+        product = op.Mul(product, op.scalar(alpha, product.element))
+    if not isinstance(beta, Number) and beta == 0:
+        return product
+    if isinstance(beta, Number) or beta != 1:
+        self = op.Mul(self, op.scalar(beta, self.element))
+    return op.Add(self, product)
+
+
+@op("aten::baddbmm")
+def baddbmm(
+    op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
+) -> Tensor:
+    """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    return _added(op, self, op.MatMul(batch1, batch2), beta, alpha)
+
+
+@op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::inner", "aten::linalg_matmul")
+def matmul(op: Builder, self: Tensor, other: Tensor, **_options: Any) -> Tensor:
+    """matmul(Tensor self, Tensor other) -> Tensor"""
+    return op.MatMul(self, other)
+
+
+@op("aten::vdot")
+def vdot(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """vdot(Tensor self, Tensor other) -> Tensor"""
+    return op.MatMul(self, other)
+
+
+@op("aten::linalg_det", "aten::det", "aten::_linalg_det")
+def det(op: Builder, self: Tensor) -> Any:
+    """_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots); nobody asks for the factors."""
+    result = op.Det(self)
+    return result if op.node is None or len(op.node.outputs) == 1 else (result, None, None)
+
+
+@op("aten::linalg_cross", "aten::cross")
+def cross(op: Builder, self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor"""
+    rank = len(op.result.shape)
+    axis = dim % rank - rank
+
+    def turned(x: Tensor, *order: int) -> Tensor:
+        return op.Gather(x, op.ints(*order), axis=axis)
+
+    first = op.Mul(turned(self, 1, 2, 0), turned(other, 2, 0, 1))
+    return op.Sub(first, op.Mul(turned(self, 2, 0, 1), turned(other, 1, 2, 0)))
+
+
+@op("aten::linalg_inv_ex")
+def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
+    """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
+
+    ONNX has no inverse. A matrix of a known small size is eliminated row by row, without exchanging rows by pivots
+    that only the data could tell.
+    """
+    size = A.known_sizes[-1]
+    if not isinstance(size, int) or size > 4:
+        raise NotImplementedError(f"ONNX has no matrix inverse; a {size} x {size} matrix is too large to write out")
+    entries = [[_entry(op, A, i, j) for j in range(size)] for i in range(size)]
+    rows = []
+    determinant = reduce(op.Add, [op.Mul(entries[0][j], _cofactor(op, entries, 0, j)) for j in range(size)])
+    for i in range(size):
+        columns = [op.Div(_cofactor(op, entries, j, i), determinant) for j in range(size)]
+        rows.append(op.Concat(*columns, axis=-1))
+    return op.Concat(*rows, axis=-2), op.const(0, ir.DataType.INT32)
+
+
+def _entry(op: Builder, matrix: Tensor, row: int, column: int) -> Tensor:
+    starts, ends = op.ints(row, column), op.ints(row + 1, column + 1)
+    return op.Slice(matrix, starts, ends, op.ints(matrix.rank - 2, matrix.rank - 1))
+
+
+def _cofactor(op: Builder, entries: list[list[Tensor]], row: int, column: int) -> Tensor:
+    minor = [[x for j, x in enumerate(line) if j != column] for i, line in enumerate(entries) if i != row]
+    value = _determinant(op, minor, like=entries[0][0])
+    return op.Neg(value) if (row + column) % 2 else value
+
+
+def _determinant(op: Builder, entries: list[list[Tensor]], like: Tensor) -> Tensor:
+    if not entries:
+        return op.Add(op.Sub(like, like), 1)
+    if len(entries) == 1:
+        return entries[0][0]
+    terms = [op.Mul(entries[0][j], _cofactor(op, entries, 0, j)) for j in range(len(entries))]
+    return reduce(op.Add, terms)
