@@ -16,6 +16,8 @@ import torch
 from onnx import TensorProto, helper
 
 from tests.verify.onnx_models import FLOAT, endless, greedy, port, scaled, write
+from trueport.verify import sandbox
+from trueport.verify.frames import receive, send
 from trueport.verify.sandbox import FailureKind, Limits, Optimisation, Worker, WorkerFailure, shared_worker
 from trueport.verify.tensors import TensorData, from_torch, to_torch
 
@@ -198,6 +200,62 @@ def test_one_worker_is_shared_and_does_not_import_anything_of_the_users(tmp_path
     worker = Worker()
     assert works(worker, tmp_path)
     worker.close()
+
+
+def test_an_interrupt_in_the_middle_of_a_run_leaves_a_working_worker(worker, tmp_path):
+    """Ctrl-C: the half-read answer of the run must not be taken for the answer to the next command."""
+    model = worker.load(endless(tmp_path / "m.onnx"))
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.run({"x": from_torch(X)}, seconds=20)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert works(worker, tmp_path)
+
+
+def test_a_machine_without_the_runtime_is_told_so():
+    """`-S` hides the installed packages."""
+    child = Path(sandbox.__file__).with_name("child.py")
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(child)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        send(process.stdin, {"do": "load"}, [])
+        answer, _ = receive(process.stdout)
+    assert not answer["ok"]
+    assert "onnxruntime cannot be imported" in answer["detail"]
+
+
+FORK = """
+import os, sys
+from pathlib import Path
+import torch
+from trueport.verify.sandbox import shared_worker
+from trueport.verify.tensors import from_torch
+x = from_torch(torch.ones(1, 3))
+with shared_worker().load(Path(sys.argv[1])) as model:
+    model.run({"x": x})
+    mine = shared_worker().pid
+    if os.fork() == 0:
+        with shared_worker().load(Path(sys.argv[1])) as other:
+            other.run({"x": x})
+        assert shared_worker().pid not in (None, mine)
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+    model.run({"x": x})
+    assert shared_worker().pid == mine
+"""
+
+
+def test_a_forked_process_has_a_worker_of_its_own_and_leaves_its_parents_alone(tmp_path):
+    path = scaled(tmp_path / "m.onnx")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", FORK, str(path)], env=environment, check=True, timeout=60)
 
 
 ORPHAN = """

@@ -53,5 +53,5 @@ class Budget:
 
     seconds: float = 120.0
     attempts: int = 200
-    further_seconds: float = 2.0
+    further_seconds: float = 1.0
     further_inputs: int = 32

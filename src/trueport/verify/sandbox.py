@@ -7,10 +7,8 @@ hangs, crashes or eats memory takes the worker with it and nothing else; the nex
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,9 +23,9 @@ from types import TracebackType
 from typing import IO, Any
 
 from trueport.errors import TrueportError
+from trueport.verify.frames import Frame, receive, send
 from trueport.verify.tensors import RuntimeValue, TensorData, tensor_data
 
-_LENGTH = struct.Struct("<Q")
 _CHILD = Path(__file__).with_name("child.py")
 _OUT_OF_MEMORY_SIGNS = ("bad_alloc", "MemoryError", "Cannot allocate memory")
 
@@ -196,14 +194,18 @@ class Worker:
                 self._stop()
             self._process = self._messages = self._stop = None
 
-    def ask(
-        self, header: Mapping[str, Any], blobs: Sequence[bytes] = (), *, seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
+    def ask(self, header: Mapping[str, Any], blobs: Sequence[bytes] = (), *, seconds: float) -> Frame:
         """One command and its answer, or a WorkerFailure."""
         with self.lock:
-            self.start()
+            try:
+                self.start()
+            except OSError as error:
+                raise WorkerFailure(FailureKind.CANNOT_LOAD, f"no process can be started: {error}") from error
             process = self._process
             assert process is not None
+            commands, answers = process.stdin, process.stdout
+            assert commands is not None
+            assert answers is not None
             already_said = os.fstat(self._messages.fileno()).st_size if self._messages else 0
             overstayed = threading.Event()
 
@@ -215,8 +217,8 @@ class Worker:
             patience.daemon = True
             patience.start()
             try:
-                _send(process, header, blobs)
-                answer, tensors = _receive(process)
+                send(commands, header, blobs)
+                answer, tensors = receive(answers)
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 patience.cancel()
                 patience.join()
@@ -306,26 +308,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _send(process: subprocess.Popen[bytes], header: Mapping[str, Any], blobs: Sequence[bytes]) -> None:
-    assert process.stdin is not None
-    encoded = json.dumps({**header, "blobs": [len(blob) for blob in blobs]}).encode()
-    process.stdin.write(_LENGTH.pack(len(encoded)) + encoded)
-    for blob in blobs:
-        process.stdin.write(blob)
-    process.stdin.flush()
-
-
-def _receive(process: subprocess.Popen[bytes]) -> tuple[dict[str, Any], list[bytes]]:
-    length = _LENGTH.unpack(_exactly(process, _LENGTH.size))[0]
-    header = json.loads(_exactly(process, length))
-    return header, [_exactly(process, size) for size in header["blobs"]]
-
-
-def _exactly(process: subprocess.Popen[bytes], size: int) -> bytes:
-    assert process.stdout is not None
-    data = process.stdout.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data

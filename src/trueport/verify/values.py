@@ -11,6 +11,10 @@ import torch
 from trueport.load.job import Leaf, LeafKind
 
 
+# torch cannot select elements of the wide unsigned integers; their bits are the same either way.
+_SELECTABLE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
 class Family(Enum):
     """A way to fill all inputs at once. Each kind of input has its own reading of it."""
 
@@ -160,13 +164,13 @@ def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example
 
 def _repeated(example: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     """The example's own elements in another shape, each axis cut off or begun again, which keeps order and patterns."""
-    result = example.detach()
     if not example.numel():
         return torch.zeros(tuple(shape), dtype=example.dtype, device=example.device)
+    result = example.detach().view(_SELECTABLE.get(example.dtype, example.dtype))
     for axis, size in enumerate(shape):
         if size != result.shape[axis]:
             result = result.index_select(axis, torch.arange(size, device=result.device) % result.shape[axis])
-    return result.clone()
+    return result.view(example.dtype).clone()
 
 
 def draw_number(leaf: Leaf, example: bool | int | float, family: Family, nth: int) -> bool | int | float:
