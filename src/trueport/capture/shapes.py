@@ -159,3 +159,18 @@ for _rank, _plain, _indexed, _average in (
         _indexed: _max_pool_with_indices(_rank),
         _average: _avg_pool(_rank),
     }
+
+
+@result_of(
+    aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten.adaptive_avg_pool3d.default,
+)
+def _adaptive_mean(self: torch.Tensor, output_size: Sizes) -> torch.Tensor:
+    return self.new_empty((*self.shape[: -len(output_size)], *output_size))
+
+
+@result_of(aten.adaptive_max_pool1d.default, aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def _adaptive_max(self: torch.Tensor, output_size: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
+    values = _adaptive_mean(self, output_size)
+    return values, values.new_empty(values.shape, dtype=torch.int64)
