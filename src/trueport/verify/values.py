@@ -10,7 +10,6 @@ import torch
 
 from trueport.load.job import Leaf, LeafKind
 
-
 # torch cannot select elements of the wide unsigned integers; their bits are the same either way.
 _SELECTABLE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
