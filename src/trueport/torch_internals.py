@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch._C import DispatchKey as _DispatchKey
 from torch._dispatch.python import enable_python_dispatcher as symbolic_kernels
 from torch._decomp import decomposition_table as _decompositions
 from torch._dynamo.source import ConstantSource as _ConstantSource
+import torch._higher_order_ops as _higher_order
 from torch._higher_order_ops.utils import HigherOrderOperator as HigherOrderOperator
 from torch._ops import OpOverload as OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException as DataDependentOutputException
@@ -92,13 +94,16 @@ def size_oblivious() -> contextlib.AbstractContextManager[None]:
 class DecidingShapes(_ShapeEnv):
     """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size."""
 
-    def __init__(self, on_guard: Callable[[sympy.Basic], None]) -> None:
+    def __init__(self, before: Callable[[sympy.Basic], None], on_guard: Callable[[sympy.Basic], None]) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
-        self._on_guard = on_guard
+        self._before, self._on_guard = before, on_guard
 
-    def evaluate_expr(self, *args: Any, **kwargs: Any) -> sympy.Basic:
+    def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
+        forgiving = kwargs.get("fallback_value") is not None or len(args) > 3 and args[3] is not None
+        if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:  # type: ignore[arg-type]
+            self._before(orig_expr)
         known = len(self.guards)
-        decided: sympy.Basic = super().evaluate_expr(*args, **kwargs)
+        decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
         for guard in self.guards[known:]:
             self._on_guard(guard.expr)
         return decided
@@ -130,6 +135,43 @@ class DecidingShapes(_ShapeEnv):
         symbol = self.create_unspecified_symbol(int(hint), _ConstantSource(name), _DimDynamic.DYNAMIC)
         self._set_range(symbol, 0, 1)
         return torch.SymBool(_SymNode(sympy.Eq(symbol, 1), self, bool, hint))
+
+    def new_data_size(self) -> torch.SymInt:
+        """A size that only the values tell, such as that of what a branch or a loop gives: 0 or more."""
+        size = self.create_unbacked_symint()
+        self._constrain_range_for_size(size.node.expr)
+        self.forget_pending()
+        return size
+
+    def new_data_number(self, kind: type, low: int | None = None) -> Any:
+        """A Python number that only the run tells."""
+        if kind is bool:
+            made: Any = self.create_unbacked_symbool()
+        elif kind is float:
+            made = self.create_unbacked_symfloat()
+        else:
+            made = self.create_unbacked_symint()
+            if low is not None:
+                self._set_range(made.node.expr, low, None)
+        self.forget_pending()
+        return made
+
+    def mark(self) -> int:
+        """A point in the trace, for `made_since`."""
+        return int(self.unbacked_symint_counter)
+
+    def made_since(self, symbol: sympy.Symbol, mark: int) -> bool:
+        """Whether a data-dependent symbol arose after `mark`; symbols of inputs are older than any mark."""
+        return self.is_unbacked_symint(symbol) and int(symbol.name.lstrip("u")) >= mark
+
+    def known_truth(self, flag: torch.SymBool) -> bool | None:
+        """What is certain about a symbolic bool, without deciding anything."""
+        known = self._maybe_evaluate_static(flag.node.expr)
+        return None if known is None else bool(known)
+
+    def lowest(self, expr: sympy.Expr) -> sympy.Basic:
+        """A lower bound of an expression over the ranges of its symbols."""
+        return self.bound_sympy(expr).lower
 
     def of_expr(self, expr: sympy.Expr) -> Any:
         """A SymInt for an expression over known symbols."""
@@ -280,3 +322,35 @@ def quiet_fake_tensors() -> Iterator[None]:
 def write_count(tensor: torch.Tensor) -> int | None:
     """How often a tensor was written in place; None where torch does not count (inference tensors)."""
     return None if tensor.is_inference() else tensor._version
+
+
+def _symbolic_math() -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {}
+    for name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
+        function = getattr(torch, f"_sym_{name}", None)
+        if function is not None:
+            found[getattr(math, name)] = function
+    found[math.pow] = lambda x, y: torch.sym_float(x) ** y
+    found[math.prod] = lambda items: _product(items)
+    return found
+
+
+def _product(items: Any) -> Any:
+    result: Any = 1
+    for item in items:
+        result = result * item
+    return result
+
+
+SYMBOLIC_MATH = _symbolic_math()
+"""Functions of `math` for symbolic numbers."""
+
+
+HIGHER_ORDER: dict[str, Any] = {
+    "cond": torch.cond,
+    "while_loop": _higher_order.while_loop,
+    "scan": _higher_order.scan,
+    "map": _higher_order.map,
+    "associative_scan": _higher_order.associative_scan,
+}
+"""Torch's control-flow functions, as users call them."""

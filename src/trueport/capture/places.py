@@ -23,6 +23,9 @@ _SIZE_MACHINERY = (
     os.path.join("torch", "__init__.py"),
     os.path.join("torch", "_subclasses", "functional_tensor.py"),
     os.path.join("torch", "_tensor.py"),
+    os.path.join("torch", "overrides.py"),
+    os.path.join("torch", "_compile.py"),
+    os.path.join("torch", "_dynamo", "eval_frame.py"),
     f"{os.sep}sympy{os.sep}",
     _OUR_FOLDER,
     "<frozen ",
@@ -75,12 +78,16 @@ class Places:
 
     def decided_by_user(self) -> bool:
         """Whether the size decision being taken now was asked for by Python code outside torch."""
+        return self.asking_frame() is not None
+
+    def asking_frame(self) -> FrameType | None:
+        """The frame of the user's that asks for a plain number or bool right now; None where torch itself does."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self._outermost:
             if not self.is_size_machinery(frame.f_code):
-                return not self.is_foreign(frame.f_code)
+                return None if self.is_foreign(frame.f_code) else frame
             frame = frame.f_back
-        return False
+        return None
 
     @staticmethod
     def is_size_machinery(code: CodeType) -> bool:

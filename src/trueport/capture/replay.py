@@ -70,7 +70,14 @@ class _Run:
             going, *rest = self.region(body)
             carried, step = rest[: len(carried)], step + 1
             scanned.append(rest[len(carried) :])
-        return [*carried, *(torch.stack(list(parts)) for parts in zip(*scanned, strict=True))]
+        if scanned:
+            return [*carried, *(torch.stack(list(parts)) for parts in zip(*scanned, strict=True))]
+        return [*carried, *(self._no_rows(output) for output in node.outputs[len(carried) :])]
+
+    def _no_rows(self, output: Any) -> torch.Tensor:
+        """A scanned output of a loop that never ran."""
+        sizes = [int(s.xreplace(self.symbols)) if isinstance(s, sympy.Expr) else s for s in output.shape[1:]]
+        return torch.empty([0, *sizes], dtype=output.dtype)
 
     def bind(self, output: Value | Number, result: Any) -> None:
         """Give a value its tensor, and the symbols that first appear in its sizes their numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -16,9 +17,9 @@ from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all
 class Symbols:
     """Owns the ShapeEnv of one trace."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, asked: Callable[[sympy.Basic], None]) -> None:
         self._places = places
-        self.shapes = DecidingShapes(self._note_decision)
+        self.shapes = DecidingShapes(asked, self._note_decision)
         self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)
         # Our own memory of operator results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
         self.fake_mode.cache_enabled = False

@@ -12,14 +12,22 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport.capture.indexing import get_item, has_traced_number, set_item
+from trueport.capture.sequences import GrownList, OpenSequence
 from trueport.capture.stand_ins import stand_in_for
+from trueport.capture.tracer import Tracer
 from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd
+
+_UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
+_STACK = (torch.stack, torch.cat, torch.concat, torch.concatenate, torch.vstack)
+
 
 class TorchCalls(TorchFunctionMode):
     """`needs_autograd` is called once when the user's code turns gradients on."""
 
-    def __init__(self, needs_autograd: Callable[[], None]) -> None:
+    def __init__(self, tracer: Tracer, needs_autograd: Callable[[], None]) -> None:
         super().__init__()
+        self._tracer = tracer
         self._needs_autograd = needs_autograd
         self._below: Any = None
 
@@ -42,9 +50,35 @@ class TorchCalls(TorchFunctionMode):
                 self._below = BelowAutograd()
         elif func is torch.Tensor.tolist:
             return _to_list(args[0])
+        elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):
+            return get_item(*args)
+        elif func is torch.Tensor.__setitem__ and has_traced_number(args[1]):
+            return set_item(*args)
+        elif func in _UNBIND and (rows := self._open_rows(func, *args, **kwargs)) is not None:
+            return rows
+        elif func in _STACK and args and isinstance(args[0], GrownList):
+            return _stack(func, *args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
             return stand_in(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+    def _open_rows(self, func: Any, tensor: torch.Tensor, dim: int = 0) -> OpenSequence | None:
+        """The rows of a tensor whose count is open: a `for` over them is a loop, once its function is rewritten."""
+        if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+            return None
+        self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
+        if func is torch.Tensor.__iter__:
+            return None
+        return OpenSequence(tensor.shape[dim], lambda i: tensor.select(dim, i))
+
+
+def _stack(func: Any, items: GrownList, dim: int = 0, axis: int | None = None) -> torch.Tensor:
+    along = dim if axis is None else axis
+    if func is torch.stack:
+        whole = items.whole()
+        return whole.movedim(0, along) if along else whole
+    return items.joined(along)
 
 
 def _to_list(tensor: torch.Tensor) -> Any:

@@ -12,8 +12,11 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from trueport.capture.control_flow import ControlFlow
+from trueport.capture.demand import Demand, NeedsRewrite
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
+from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import State, settle_state
 from trueport.capture.torch_calls import TorchCalls
@@ -23,9 +26,12 @@ from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
+from trueport.rewrite.functions import Rewriting
+from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import quiet_fake_tensors, saying_exporting, size_oblivious
 
 _SMALLEST_HINT = 2
+_MOST_TRACES = 200
 
 
 @dataclass(frozen=True)
@@ -42,17 +48,28 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
     torch would treat as special.
     """
+    rewriting = Rewriting()
+    demand, careful = Demand(rewriting), False
     try:
-        return _trace(job, is_leaf, state, sizes or {}, careful=False)
-    except WritesInPlace:
-        return _trace(job, is_leaf, state, sizes or {}, careful=True)
+        for _ in range(_MOST_TRACES):
+            try:
+                return _trace(job, is_leaf, state, sizes or {}, careful, demand)
+            except WritesInPlace:
+                careful = True
+            except NeedsRewrite as needed:
+                demand.rewrite(needed)
+        raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")
+    finally:
+        rewriting.end()
 
 
-def _trace(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], careful: bool) -> Graph:
-    tracer = Tracer(job.model, is_leaf, careful)
+def _trace(
+    job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], careful: bool, demand: Demand
+) -> Graph:
+    tracer = Tracer(job.model, is_leaf, careful, demand)
     snapshot = Snapshot(job.model)
     try:
-        with _modes(tracer), _module_paths(job.model, tracer):
+        with _modes(tracer), _module_paths(job.model, tracer), _control_flow(tracer, job.model):
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)
             tracer.places.begin(sys._getframe())
@@ -82,10 +99,21 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             tracer.symbols.fake_mode,
             tracer.recorder,
             tracer.functionaliser,
-            TorchCalls(full_functionalisation),
+            TorchCalls(tracer, full_functionalisation),
+            higher_order_functions(),
         ):
             stack.enter_context(mode)
         yield
+
+
+@contextlib.contextmanager
+def _control_flow(tracer: Tracer, model: torch.nn.Module) -> Iterator[None]:
+    """Rewritten code on this thread asks this trace."""
+    before, TRACE.trace = TRACE.trace, ControlFlow(tracer, model)
+    try:
+        yield
+    finally:
+        TRACE.trace = before
 
 
 @contextlib.contextmanager

@@ -10,19 +10,23 @@ The first write in place raises `WritesInPlace`, and the trace starts again with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Any
 
 import torch
 
 from trueport.capture.constants import Constants
+from trueport.capture.definitions import WRITABLE_VIEWS
+from trueport.capture.demand import Demand
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.places import Places
 from trueport.capture.shapes import RESULTS
 from trueport.capture.symbols import Symbols
 from trueport.capture.weights import Owned
+from trueport.capture.writes import Writes
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.source import Place
@@ -37,6 +41,7 @@ from trueport.torch_internals import (
     from_functional,
     is_composite,
     memory_of,
+    outside_all_modes,
     symbolic_kernels,
 )
 
@@ -72,14 +77,16 @@ class _Way(Enum):
 class Tracer:
     """One trace: the regions being written, and what is known of the tensors in them."""
 
-    def __init__(self, model: torch.nn.Module, is_leaf: IsLeaf, careful: bool) -> None:
+    def __init__(self, model: torch.nn.Module, is_leaf: IsLeaf, careful: bool, demand: Demand | None = None) -> None:
         self.careful = careful
         self.places = Places()
-        self.symbols = Symbols(self.places)
+        self.demand = demand or Demand()
+        self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
         self.memory = Memory(self.symbols)
         self.owned = Owned(model)
         self.constants = Constants()
         self.regions: list[Region] = [Region()]
+        self.writes = Writes()
         self.diagnostics: dict[tuple[Any, ...], Diagnostic] = {}
         self.adopted: dict[int, tuple[torch.Tensor, torch.Tensor, Weight]] = {}
         """By id of the real tensor: itself (kept alive), its wrapper, its weight."""
@@ -89,7 +96,7 @@ class Tracer:
         self._writes: dict[int, Place] = {}
         self._made_in_trace: set[int] = set()
         self._asking = False
-        self._bound_items: set[Any] = set()
+        self._bound_items: dict[Any, list[Region]] = {}
         self.recorder = _Recorder(self)
         self.functionaliser = _Functionaliser(self)
 
@@ -109,8 +116,10 @@ class Tracer:
         if way is _Way.DECOMPOSE:
             return self._decompose(op, args, kwargs)
         if op._schema.is_mutable:
-            self._note_writes(op, args)
-        return self.functionaliser.plainly(op, types, args, kwargs)
+            self._note_writes(op, args, kwargs)
+        returned = self.functionaliser.plainly(op, types, args, kwargs)
+        self.writes.view(returned)
+        return returned
 
     def _decide(self, op: OpOverload) -> _Way:
         schema = op._schema
@@ -120,7 +129,7 @@ class Tracer:
         elif schema.is_mutable:
             way = _Way.FUNCTIONALISE
         elif aliases:
-            way = _Way.FUNCTIONALISE
+            way = _Way.DECOMPOSE if op in WRITABLE_VIEWS else _Way.FUNCTIONALISE
             if not self.careful:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
                 apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
@@ -136,7 +145,7 @@ class Tracer:
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
-        definition = decomposition_of(op)
+        definition = (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
         assert definition is not None
         with self.functionaliser, symbolic_kernels():
             returned = definition(*args, **kwargs)
@@ -146,6 +155,14 @@ class Tracer:
         return returned
 
     # --- into the graph
+
+    def record_functionalised(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """What a view or a write was turned into: `zero_` arrives as `zero`, and may itself need its definition."""
+        if self._asking or op in _SAME_VALUE or self._is_leaf(op) or decomposition_of(op) is None:
+            return self.record(op, args, kwargs)
+        with self.recorder:
+            returned = self._decompose(op, self._wrap(args), {k: self._wrap(v) for k, v in kwargs.items()})
+        return _unwrap(returned)
 
     def record(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Note one ATen call on fake tensors, and give what it returns."""
@@ -218,6 +235,9 @@ class Tracer:
             raise AssertionError(f"a tensor reached the recorder that no operation made: {tensor}")
         return value
 
+    def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
+        return from_functional(wrapper)
+
     # --- special operators
 
     def _same_value(self, fake: torch.Tensor) -> torch.Tensor:
@@ -236,8 +256,9 @@ class Tracer:
         self.symbols.shapes.forget_pending()
         expr = returned.node.expr
         symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
-        if symbol.is_Symbol and symbol not in self._bound_items:
-            self._bound_items.add(symbol)
+        known_in = self._bound_items.setdefault(symbol, [])
+        if symbol.is_Symbol and not any(region is here for region in known_in for here in self.regions):
+            known_in.append(self.regions[-1])
             kind = float if isinstance(returned, torch.SymFloat) else int
             node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
             self.regions[-1].nodes.append(node)
@@ -293,7 +314,28 @@ class Tracer:
 
     def wrap(self, fake: torch.Tensor) -> torch.Tensor:
         with self.functionaliser:
-            return self.memory.wrap(fake)
+            wrapper = self.memory.wrap(fake)
+        if self.careful:
+            self.writes.own(wrapper)
+        return wrapper
+
+    def fresh(self, dtype: torch.dtype, sizes: Any, device: torch.device, name: str = "") -> torch.Tensor:
+        """A tensor that a region yields or is given: its sizes are known, nothing in the graph made it yet."""
+        with outside_all_modes(), self.symbols.fake_mode:
+            fake = torch.empty(tuple(sizes), dtype=dtype, device=device)
+        return self.new_input(fake, name)[0]
+
+    @contextlib.contextmanager
+    def region(self) -> Iterator[Region]:
+        """A scope of its own: what is recorded meanwhile belongs to it."""
+        if self.careful:
+            self.writes.settle()
+        region = Region()
+        self.regions.append(region)
+        try:
+            yield region
+        finally:
+            self.regions.pop()
 
     def _wrap(self, returned: Any) -> Any:
         if isinstance(returned, FakeTensor):
@@ -309,11 +351,15 @@ class Tracer:
         set_value(fake, value)
         return self.wrap(fake), value
 
-    def _note_writes(self, op: OpOverload, args: Any) -> None:
-        for argument, declared in zip(args, op._schema.arguments, strict=False):
-            written = declared.alias_info is not None and declared.alias_info.is_write
-            if written and isinstance(argument, FunctionalTensor):
-                self._writes.setdefault(memory_of(argument), self.places.here())
+    def _note_writes(self, op: OpOverload, args: Any, kwargs: Any) -> None:
+        for position, declared in enumerate(op._schema.arguments):
+            given = args[position] if position < len(args) else kwargs.get(declared.name)
+            if declared.alias_info is None or not declared.alias_info.is_write:
+                continue
+            for argument in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(argument, FunctionalTensor):
+                    self._writes.setdefault(memory_of(argument), self.places.here())
+                    self.writes.about_to_write(argument, self.places.here())
 
     def place_of_write(self, weight: Weight) -> Place | None:
         """The line that first wrote to a tensor of the model, through any view of it."""
@@ -370,4 +416,4 @@ class _Recorder(ProxySlotMode):
         kwargs = kwargs or {}
         if not isinstance(func, OpOverload) or func.namespace == "prim" or func in FunctionalTensor.metadata_fns:
             return func(*args, **kwargs)
-        return self._tracer.record(func, args, kwargs)
+        return self._tracer.record_functionalised(func, args, kwargs)

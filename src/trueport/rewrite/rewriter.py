@@ -39,7 +39,8 @@ class Rewriter(ast.NodeTransformer):
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body = matches.as_branches(node.body)
         node.body = Exits().function(node.body)
-        scope = FunctionScope.of(node, own_class=False)
+        around = frozenset(n for s in self.scopes for n in s.local_names)
+        scope = FunctionScope.of(node, around)
         self.scopes.append(scope)
         declarations = [s for s in node.body if isinstance(s, (ast.Nonlocal, ast.Global))]
         body = self.block([s for s in node.body if not isinstance(s, (ast.Nonlocal, ast.Global))])

@@ -49,6 +49,9 @@ class Trace(Protocol):
     def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
         """A loop that goes on while a traced test holds; `first` is the test's first answer."""
 
+    def becomes_traced(self, round: Thunk, state: State) -> bool:
+        """Whether the test of a loop is plain at first and traced after one round."""
+
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
         """A loop over a sequence of traced length."""
 
@@ -138,6 +141,9 @@ class RuntimeFunctions:
                 trace.repeat_while(test, truth, body, State(*state))
                 return
             if not truth:
+                return
+            if count == 0 and trace.becomes_traced(lambda: (body(), test())[1], State(*state)):
+                trace.repeat_while(test, None, body, State(*state))
                 return
             body()
             count += 1

@@ -18,15 +18,17 @@ class FunctionScope:
     global_names: set[str]
     walrus: set[str] = field(default_factory=set)
     """Names bound by `:=` inside a lambda of ours, where `:=` would bind the lambda's own."""
+    outer_names: frozenset[str] = frozenset()
+    """Locals of the functions around this one."""
     blocks: int = 0
 
     @classmethod
-    def of(cls, node: ast.FunctionDef, own_class: bool) -> FunctionScope:
+    def of(cls, node: ast.FunctionDef, around: frozenset[str]) -> FunctionScope:
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         outer, shared = declared(node.body), declared(node.body, ast.Global)
         # Names declared nonlocal are bound too: a block must pass the declaration on.
         own = {*parameters(node.args), *bound_names(node.body), *outer} - shared
-        return cls(names[0] if names else None, own, shared)
+        return cls(names[0] if names else None, own, shared, outer_names=around)
 
     def block(self, stem: str, params: list[str], body: list[ast.stmt], at: ast.AST) -> tuple[ast.FunctionDef, str]:
         """A piece of the function's code as a function, sharing the names that it binds."""
@@ -43,13 +45,15 @@ class FunctionScope:
         return [*head, *body]
 
     def state(self, blocks: list[list[ast.stmt]], at: ast.AST) -> tuple[list[ast.stmt], list[ast.expr]]:
-        """How the runtime reads and sets what the blocks bind, and sees what they read.
+        """How the runtime reads and sets the names of the blocks: those they bind, and those they only read, since what
+        they hold (a list) may change. What the function takes from functions around it can be looked at.
 
         Gives the functions to define beforehand, and the arguments (get, put, names, look) to pass.
         """
         code = [statement for block in blocks for statement in block]
-        written = [n for n in bound_names(code) if n in self.local_names or n in self.global_names]
-        seen = [n for n in read_names(code) if n in self.local_names and n not in written]
+        bound = [n for n in bound_names(code) if n in self.local_names or n in self.global_names]
+        written = [*bound, *(n for n in read_names(code) if n in self.local_names and n not in bound)]
+        seen = [n for n in read_names(code) if n not in written and n in self.outer_names]
         self.blocks += 1
         put = f"tp_put_{self.blocks}"
         values = "tp_values"

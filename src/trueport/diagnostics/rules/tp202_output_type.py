@@ -2,22 +2,17 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class OutputType(Diagnostic):
-    """`forward` returned, somewhere in its result, an object that is neither a tensor, a number, `None`, a
-    string, nor a container of these that can be taken apart.
+    """`forward` returned, somewhere in its result, an object that is neither a dense tensor, a number, `None`,
+    a string, nor a container of these that can be taken apart. Sparse and quantised tensors are such objects.
 
     ## Why
-    The outputs of an ONNX model are tensors. An object that only Python knows would be lost without a
-    word.
+    The outputs of an ONNX model are dense tensors. Anything else would be lost or changed without a word.
 
     ## Example
     ```python
-    class Answer:
-        def __init__(self, logits):
-            self.logits = logits
-
     class Net(nn.Module):
         def forward(self, x):
-            return Answer(x * 2)
+            return {"logits": (x * 2).to_sparse()}
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
@@ -32,7 +27,7 @@ class OutputType(Diagnostic):
     ```
 
     ## Fix
-    Return tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of the
+    Return dense tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of the
     outputs.
     """
 

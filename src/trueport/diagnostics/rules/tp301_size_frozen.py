@@ -13,7 +13,7 @@ class SizeFrozen(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.reshape(8, -1)
+            return x.view(8, 4)
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -22,7 +22,7 @@ class SizeFrozen(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.reshape(x.shape[0], -1)
+            return x.view(x.shape[0], 4)
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```

@@ -14,7 +14,8 @@ class SizeAssumed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.reshape(-1, 2, x.shape[1])     # the batch has to be even, in eager too
+            assert x.shape[0] % 2 == 0      # eager refuses an odd batch, too
+            return x.reshape(-1, 2, x.shape[1])
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -23,6 +24,7 @@ class SizeAssumed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
+            assert x.shape[0] % 2 == 0
             return x.reshape(-1, 2, x.shape[1])
 
     pairs = torch.export.Dim("pairs")

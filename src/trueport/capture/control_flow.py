@@ -1,0 +1,305 @@
+"""Branches of rewritten code as `If` regions, and the other things that it asks of a trace (see rewrite/runtime.py)."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from trueport.capture.builtin_functions import traced_builtin
+from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
+from trueport.capture.loops import Loops
+from trueport.capture.merging import Blank, Disagreement, Merging, Symbolic
+from trueport.capture.places import Places
+from trueport.capture.sequences import GrownList, OpenSequence
+from trueport.capture.tracer import Tracer
+from trueport.capture.world import Change, World, fill
+from trueport.capture.writes import Write
+from trueport.diagnostics.base import Severity
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.diagnostics.rules.tp106_long_unrolling import LongUnrolling
+from trueport.rewrite.runtime import UNBOUND, State
+
+_MANY_COPIES = 512
+
+
+@dataclass
+class Arm:
+    """One arm of a branch after it was traced."""
+
+    region: Region
+    returned: Any = None
+    after: tuple[Any, ...] = ()
+    changes: tuple[Change, ...] = ()
+    writes: tuple[Write, ...] = ()
+    raised: Exception | None = None
+
+
+class ControlFlow:
+    """What a running trace offers to rewritten code."""
+
+    def __init__(self, tracer: Tracer, model: torch.nn.Module) -> None:
+        self.tracer = tracer
+        self._model = model
+        self._loops = Loops(self)
+
+    # --- tests
+
+    def truth(self, value: Any) -> Any:
+        """A plain bool where it is known, otherwise a 0-d bool tensor or a SymBool."""
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, torch.Tensor):
+            flag = value if value.dtype is torch.bool else value != 0
+            flag = flag if flag.dim() == 0 else flag.reshape(())
+            known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
+            return flag if known is None else bool(known)
+        if isinstance(value, torch.SymBool):
+            known = self.tracer.symbols.shapes.known_truth(value)
+            return value if known is None else known
+        if isinstance(value, Symbolic):
+            return self.truth(value != 0)
+        if isinstance(value, GrownList):
+            return self.truth(value.length)
+        if isinstance(value, OpenSequence):
+            return self.truth(value.length)
+        return bool(value)
+
+    def negate(self, value: Any) -> Any:
+        truth = self.truth(value)
+        if isinstance(truth, bool):
+            return not truth
+        return torch.logical_not(truth) if isinstance(truth, torch.Tensor) else torch.sym_not(truth)
+
+    def predicate(self, truth: Any) -> Any:
+        """A test as the graph holds it."""
+        if isinstance(truth, torch.Tensor):
+            return self.tracer.value(self.tracer.adopt_all(truth))
+        return self.tracer.symbols.number_of(truth)
+
+    def check(self, test: Any) -> None:
+        """An assertion on traced values: eager raises where it fails, so the rest may rely on it."""
+        place = self.tracer.places.here()
+        if isinstance(test, torch.SymBool):
+            expr = test.node.expr
+            known = self.tracer.symbols
+            sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
+            if sizes and expr.free_symbols <= known.size_symbols.keys():
+                known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
+                return
+        self._drop("an assertion cannot fail in ONNX: the model goes on as if it held", place)
+
+    def _drop(self, message: str, place: Any) -> None:
+        dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
+        self.tracer.diagnostics.setdefault(("dropped", message, place.where), dropped)
+
+    # --- branches
+
+    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+        before = state.get()
+        place = self.tracer.places.here()
+        mark, memories = self.tracer.symbols.shapes.mark(), self.tracer.writes.mark()
+        arms = [self.trace_arm(arm, state, before) for arm in (then, orelse)]
+        if arms[0].raised and arms[1].raised:
+            raise arms[0].raised
+        for arm, other in (arms, reversed(arms)):
+            if arm.raised is not None:
+                self._drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
+                return self._take(other, state)
+        merging = Merging(self.tracer, place, mark)
+        return self._join(test, arms, merging, state, memories)
+
+    def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
+        """Run an arm into a region of its own, note what it left behind, and undo that."""
+        world = World([self._model, *before, *state.look()])
+        with self.tracer.region() as region, self.tracer.writes.watched() as writes:
+            traced = Arm(region)
+            try:
+                traced.returned = arm()
+            except Exception as failure:
+                if not is_users_raise(failure, self.tracer.places):
+                    raise
+                traced.raised = failure
+            traced.after = state.get()
+            traced.changes = tuple(world.changes())
+        traced.writes = tuple(writes)
+        world.restore()
+        state.put(before)
+        return traced
+
+    def _take(self, arm: Arm, state: State) -> Any:
+        """Only this arm can run: its nodes belong to the scope around it."""
+        self.tracer.regions[-1].nodes += arm.region.nodes
+        state.put(arm.after)
+        for change in arm.changes:
+            fill(change.container, change.after)
+        for write in arm.writes:
+            self.tracer.writes.put(write.base, write.after)
+        return arm.returned
+
+    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: State, memories: int) -> Any:
+        then, orelse = arms
+        returned = merging.merge(then.returned, orelse.returned, "what it returns")
+        after = tuple(
+            merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
+        )
+        contents = _merged_contents(merging, then.changes, orelse.changes)
+        written = _merged_writes(merging, then.writes, orelse.writes)
+        if merging.results:
+            for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):
+                arm.region.outputs = [self.filled(arm.region, output) for output in outputs]
+            regions = (then.region, orelse.region)
+            node = Node(
+                Control.IF, (self.predicate(test),), {}, tuple(merging.results), Returns.TUPLE, merging.place, regions
+            )
+            self.tracer.regions[-1].nodes.append(node)
+        self._may_be_shared(after, memories, then, orelse)
+        state.put(after)
+        for container, content in contents:
+            fill(container, content)
+        for base, result in written:
+            self.tracer.writes.put(base, self.tracer.fake_of(result))
+        return returned
+
+    def _may_be_shared(self, after: tuple[Any, ...], memories: int, *arms: Arm) -> None:
+        """A name that is an older tensor in one arm: a later write in place would have to reach that tensor too."""
+        if not self.tracer.careful:
+            return
+        for result, *sides in zip(after, *(arm.after for arm in arms), strict=True):
+            if isinstance(result, torch.Tensor) and any(result is not s and self.tracer.writes.is_old(s, memories) for s in sides):
+                self.tracer.writes.may_be_shared(result)
+
+    def filled(self, region: Region, output: Any) -> Any:
+        """A blank becomes zeros, made in the region that yields it."""
+        if not isinstance(output, Blank):
+            return output
+        sizes = [s if isinstance(s, int) else self.tracer.symbols.shapes.of_expr(s) for s in output.sizes]
+        self.tracer.regions.append(region)
+        try:
+            return self.tracer.value(torch.zeros(sizes, dtype=output.dtype))
+        finally:
+            self.tracer.regions.pop()
+
+    # --- loops
+
+    def repeat_while(self, test: Callable[[], Any], first: Any, body: Callable[[], Any], state: State) -> None:
+        def step(_iteration: Any) -> Any:
+            body()
+            return self.truth(test())
+
+        self._loops.run(step, state, trips=None, first=first)
+
+    def becomes_traced(self, round: Callable[[], Any], state: State) -> bool:
+        """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on."""
+        tried = self.trace_arm(lambda: self.truth(round()), state, state.get())
+        return tried.raised is None and not isinstance(tried.returned, bool)
+
+    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
+        def step(iteration: Any) -> Any:
+            body(sequence.at(iteration))
+            return self.negate(stop())
+
+        self._loops.run(step, state, trips=sequence.length, first=None)
+
+    def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
+        """A comprehension over an open sequence: a loop that fills a list."""
+        box: list[Any] = [[]]
+
+        def put(values: tuple[Any, ...]) -> None:
+            box[0] = values[0]
+
+        state = State(lambda: (box[0],), put, ("the list",), tuple)
+
+        def step(iteration: Any) -> Any:
+            box[0].append(each(sequence.at(iteration)))
+            return True
+
+        self._loops.run(step, state, trips=sequence.length, first=None)
+        return box[0]
+
+    def sequence(self, value: Any) -> Any:
+        """The open sequence behind an iterable, or None where its length is plain."""
+        if isinstance(value, OpenSequence):
+            return value
+        if isinstance(value, GrownList):
+            return OpenSequence(value.length, value.__getitem__)
+        if isinstance(value, torch.Tensor) and value.dim() > 0 and isinstance(value.shape[0], torch.SymInt):
+            return OpenSequence(value.shape[0], lambda i: value[i])
+        return None
+
+    def unrolled(self, count: int) -> None:
+        if count == _MANY_COPIES:
+            place = self.tracer.places.here()
+            found = LongUnrolling(
+                message=f"this loop runs more than {_MANY_COPIES} times with a plain count, and each time is written out",
+                place=place,
+                severity=Severity.WARNING,
+                fix="loop over a tensor or a free size to keep it one Loop",
+            )
+            self.tracer.diagnostics.setdefault(("unrolled", place.where), found)
+
+    # --- other questions
+
+    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        return traced_builtin(self, function)
+
+    def disagreement(self, value: Any) -> None:
+        if isinstance(value, Disagreement):
+            value.complain()
+
+
+def _merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:
+    """The contents of containers that an arm changed: item by item where both have the same items."""
+    one = {id(c.container): c for c in then}
+    other = {id(c.container): c for c in orelse}
+    merged = []
+    for key in {**one, **other}:
+        change = one.get(key) or other[key]
+        a = one[key].after if key in one else change.before
+        b = other[key].after if key in other else change.before
+        merged.append((change.container, _content(merging, a, b, change.container)))
+    return merged
+
+
+def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
+    if isinstance(then, dict):
+        keys = [*then, *(k for k in orelse if k not in then)]
+        return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
+    if isinstance(then, set):
+        return then if then == orelse else {Disagreement("a set", "one thing", "another", merging.place)}
+    if len(then) == len(orelse):
+        return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
+    return [Disagreement("a list", f"{len(then)} items long", f"{len(orelse)} items long", merging.place)]
+
+
+def _merged_writes(
+    merging: Merging, then: tuple[Write, ...], orelse: tuple[Write, ...]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Tensors that an arm wrote in place: their merged values."""
+    tracer = merging.tracer
+    one = {id(w.base): w for w in then}
+    other = {id(w.base): w for w in orelse}
+    merged = []
+    for key in {**one, **other}:
+        write = one.get(key) or other[key]
+        a = one[key].after if key in one else write.before
+        b = other[key].after if key in other else write.before
+        base = write.base
+        result = merging.tensor(tracer.value(a), tracer.value(b), base.dtype, list(write.before.shape), base.device)
+        merged.append((base, result))
+    return merged
+
+
+def is_users_raise(failure: Exception, places: Places) -> bool:
+    """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
+    last: TracebackType | None = failure.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or places.is_foreign(last.tb_frame.f_code):
+        return False
+    instruction = last.tb_frame.f_code.co_code[last.tb_lasti]
+    return dis.opname[instruction] == "RAISE_VARARGS"

@@ -1,0 +1,21 @@
+"""Operators said by other operators, where torch's own way of undoing a view would read a free size as a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trueport.torch_internals import OpOverload
+
+aten = torch.ops.aten
+
+
+def _unbind(tensor: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
+    """Torch undoes `unbind` by way of the plain sizes of all axes, `select` by way of the symbolic ones."""
+    return [tensor.select(dim, i) for i in range(tensor.shape[dim])]
+
+
+WRITABLE_VIEWS: dict[OpOverload, Callable[..., Any]] = {aten.unbind.int: _unbind}
+"""Used where views may be written to; elsewhere such an operator is recorded as it is."""

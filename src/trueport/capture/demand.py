@@ -1,0 +1,70 @@
+"""Rewriting on demand: which function has to be rewritten, found by the trace running into its decision."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
+from trueport.errors import ExportError
+from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
+from trueport.source import Place, Where
+
+if TYPE_CHECKING:
+    from trueport.capture.places import Places
+    from trueport.capture.symbols import Symbols
+
+
+class NeedsRewrite(BaseException):
+    """The trace met a decision in a function that was not rewritten yet. No `except Exception` of the user's stops it."""
+
+    def __init__(self, code: CodeType, place: Place) -> None:
+        super().__init__(code.co_qualname)
+        self.code, self.place = code, place
+
+
+class Demand:
+    """Watches for decisions of the user's code in one export, over all its traces."""
+
+    def __init__(self, rewriting: Rewriting | None = None) -> None:
+        self._rewriting = rewriting
+
+    def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> None:
+        """A plain answer is wanted where only a symbol is known."""
+        frame = places.asking_frame()
+        if frame is None:
+            return
+        # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
+        by_input_sizes = all(s in symbols.size_symbols for s in expr.free_symbols)
+        if by_input_sizes and Where(frame.f_code.co_filename, 1).is_installed:
+            return
+        self.require(frame, places)
+
+    def require(self, frame: FrameType | None, places: Places) -> None:
+        """Ask for the function of this frame to be rewritten, unless it is already."""
+        if self._rewriting is None or frame is None:
+            return
+        while frame.f_code.co_name in COMPREHENSIONS and frame.f_back is not None:
+            frame = frame.f_back
+        if not self._rewriting.covers(frame.f_code):
+            raise NeedsRewrite(frame.f_code, places.here())
+
+    def rewrite(self, needed: NeedsRewrite) -> None:
+        assert self._rewriting is not None
+        try:
+            self._rewriting.add(needed.code)
+        except Refused as refused:
+            where = needed.place.where
+            raise ExportError(
+                [
+                    CannotRewrite(
+                        message=f"this line decides by a traced value, and its function cannot be rewritten: {refused.why}",
+                        place=needed.place,
+                        label="decided when the model runs",
+                        seen=(f"line {refused.line}",) if where and refused.line != where.line else (),
+                        fix=refused.instead,
+                    )
+                ]
+            ) from None

@@ -1,0 +1,65 @@
+"""Indexing with a traced number: `x[i]`, `x[:, i - 1]`, `z[i] = v` inside a loop.
+
+Torch's own indexing takes plain numbers only; a selection by a traced one is a view like any other, so a write through it
+reaches the tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def has_traced_number(index: Any) -> bool:
+    items = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, torch.SymInt) for i in items)
+
+
+def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    items = index if isinstance(index, tuple) else (index,)
+    if any(_is_advanced(i) for i in items):
+        return tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)]
+    axes, rest = _split(items, tensor.dim())
+    for axis, number in reversed(axes):
+        tensor = tensor.select(axis, number)
+    return tensor[tuple(rest)] if rest else tensor
+
+
+def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    items = index if isinstance(index, tuple) else (index,)
+    if any(_is_advanced(i) for i in items):
+        tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)] = value
+        return
+    target = get_item(tensor, index)
+    if isinstance(value, torch.Tensor):
+        while value.dim() > target.dim() and value.shape[0] == 1:
+            value = value.squeeze(0)
+        target.copy_(value)
+    else:
+        target.fill_(value)
+
+
+def _is_advanced(item: Any) -> bool:
+    return isinstance(item, (torch.Tensor, list, bool))
+
+
+def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], list[Any]]:
+    """The axes that traced numbers select, and the index that remains for the others."""
+    used = sum(1 for i in items if i is not None and i is not Ellipsis)
+    axes: list[tuple[int, Any]] = []
+    rest: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            rest.append(item)
+        elif item is Ellipsis:
+            rest.append(item)
+            axis += rank - used
+        else:
+            if isinstance(item, torch.SymInt):
+                axes.append((axis, item))
+            else:
+                rest.append(item)
+            axis += 1
+    return axes, rest
