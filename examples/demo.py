@@ -1,7 +1,8 @@
-"""`make demo`: what trueport does for a model that can be carried over, and what it says of one that cannot yet."""
+"""`make demo`: what trueport does for a model that can be carried over, and what it says of one that branches."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 
 from examples.models import detector
 
-MODELS = str(Path(__file__).with_name("models.py"))
+MODELS = os.path.relpath(Path(__file__).with_name("models.py"))
 
 
 def say(text: str) -> None:
@@ -46,9 +47,11 @@ def main() -> int:
             return exported
         say("The written file in ONNX Runtime, on a batch of 11 that nobody has seen before")
         compare_on_an_unseen_input(onnx_file)
-        say("A branch on the value of a tensor: refused at its line, instead of exporting one of its two arms")
-        refused = run("check", f"{MODELS}:gate", "-i", "x:3")
-        return 0 if refused == 1 else 1
+        say(
+            "A branch on the value of a tensor: refused at its line, or kept alive; never one of its two arms in silence"
+        )
+        told = run("check", f"{MODELS}:gate", "-i", "x:3")
+        return 0 if told in (0, 1) else told
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_explain_prints_the_page_of_one() -> None:
 
 
 def test_explain_knows_what_was_probably_meant() -> None:
-    shown = trueport("explain", "TP110")
+    shown = trueport("explain", "TP1O1")
     assert shown.exit_code == Exit.USAGE
     assert "TP101" in shown.stderr
 
