@@ -47,9 +47,7 @@ def main() -> int:
             return exported
         say("The written file in ONNX Runtime, on a batch of 11 that nobody has seen before")
         compare_on_an_unseen_input(onnx_file)
-        say(
-            "A branch on the value of a tensor: refused at its line, or kept alive; never one of its two arms in silence"
-        )
+        say("A branch on the value of a tensor: refused at its line, or kept alive; never one arm of two in silence")
         told = run("check", f"{MODELS}:gate", "-i", "x:3")
         return 0 if told in (0, 1) else told
 
