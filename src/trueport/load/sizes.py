@@ -78,7 +78,7 @@ def read_dynamic_shapes(spec: object, arguments: Sequence[Argument], leaves: Seq
                     fix=close_to(str(key), [argument.name for argument in arguments]),
                 )
     elif isinstance(spec, (list, tuple)):
-        if len(spec) > len(arguments) or any(spec[len(arguments) :]):
+        if any(spec[len(arguments) :]):  # None for a parameter that was not given says nothing
             raise usage_error(f"dynamic_shapes has {len(spec)} entries, but {len(arguments)} arguments were given")
         for argument, entry in zip(arguments, spec, strict=False):
             place(argument, entry)

@@ -21,7 +21,7 @@ import torch
 from trueport.errors import UsageError
 from trueport.load.faults import close_to, usage_error
 from trueport.load.stack import user_calls
-from trueport.load.unwrap import unwrap
+from trueport.load.unwrap import load_program, unwrap
 from trueport.load.weights import load_weights
 from trueport.source import Place, Where
 
@@ -62,7 +62,7 @@ def as_call(given: object) -> Call:
 def load_target(target: str) -> Target:
     """The model behind `target`. Raises UsageError, with the user's line where the user's code raised."""
     if target.endswith(".pt2"):
-        program = _load_program(Path(target))
+        program = load_program(Path(target))
         return Target(unwrap(program), target, program.example_inputs)
     place, attribute = _split(target)
     module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
@@ -85,13 +85,6 @@ def _split(target: str) -> tuple[str, str | None]:
             fix=f"write a function in {place}, `def {factory}(): return {attribute}`, and name it: {place}:{factory}",
         )
     return place, attribute or None
-
-
-def _load_program(path: Path) -> torch.export.ExportedProgram:
-    if not path.is_file():
-        raise usage_error(f"there is no file {path}")
-    program: torch.export.ExportedProgram = _run(lambda: torch.export.load(path), f"loading {path}")
-    return program
 
 
 def _import_file(path: Path) -> ModuleType:

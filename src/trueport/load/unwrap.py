@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import types
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ class FunctionModule(torch.nn.Module):
 def unwrap(model: object) -> torch.nn.Module:
     """The module behind `model`: a module, a function or other callable, an exported program or a `.pt2` file."""
     if isinstance(model, (str, os.PathLike)):
-        return _from_file(Path(model))
+        return load_program(Path(model)).module()
     if isinstance(model, torch.export.ExportedProgram):
         return model.module()
     if isinstance(model, type):
@@ -82,7 +83,8 @@ def _look_through(model: object) -> object:
         model = inner
 
 
-def _from_file(path: Path) -> torch.nn.Module:
+def load_program(path: Path) -> torch.export.ExportedProgram:
+    """The program in a `.pt2` file."""
     if path.suffix != ".pt2":
         raise usage_error(
             f"{path} is not a model that can be read: only .pt2 files (torch.export.save) hold a program",
@@ -90,8 +92,10 @@ def _from_file(path: Path) -> torch.nn.Module:
         )
     if not path.is_file():
         raise usage_error(f"there is no file {path}")
+    if not zipfile.is_zipfile(path):  # asked first, because torch logs a traceback of its own
+        raise usage_error(f"{path} is no .pt2 file: it is not an archive", fix="save it with torch.export.save")
     try:
-        return torch.export.load(path).module()
+        return torch.export.load(path)
     except (RuntimeError, ValueError, KeyError, OSError, AssertionError) as wrong:
         raise usage_error(f"{path} cannot be read as a .pt2 file: {wrong}") from wrong
 
