@@ -81,6 +81,14 @@ class Round:
     iteration: Any = None
 
 
+@dataclass
+class _Rounds:
+    """How many rounds there will be (None until somebody needs a size for it), and where the last traced one began."""
+
+    count: Any
+    mark: int
+
+
 class Loops:
     """Traces loops for one trace."""
 
@@ -94,7 +102,7 @@ class Loops:
             mark = self._tracer.symbols.shapes.mark()
             traced = plan.trace(step)
             if not plan.learn(traced, mark):
-                plan.finish(traced, trips, first)
+                plan.finish(traced, trips, first, mark)
                 return
         plan.give_up()
 
@@ -336,7 +344,7 @@ class _Plan:
 
     # --- the finished loop
 
-    def finish(self, traced: Round, trips: Any, first: Any) -> None:
+    def finish(self, traced: Round, trips: Any, first: Any, mark: int) -> None:
         """Append the node, and leave names, containers and tensors with their last values."""
         inits: list[Any] = []
         outputs: list[Any] = []
@@ -353,7 +361,8 @@ class _Plan:
             fake = next((w.after for w in traced.writes if id(w.base) == key), None)
             end = base if fake is None else fake
             written.append((base, self._settle(slot, end, inits, outputs, results)))
-        after = [self._grown(slot, a, trips, outputs, results) for slot, a in zip(self._slots, after, strict=True)]
+        rounds = _Rounds(trips, mark)
+        after = [self._grown(slot, a, rounds, outputs, results) for slot, a in zip(self._slots, after, strict=True)]
         self._append(traced, trips, first, inits, outputs, results)
         self._state.put(tuple(after))
         for container, content in contents:
@@ -430,31 +439,31 @@ class _Plan:
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return number
 
-    def _grown(self, slot: Slot, end: Any, trips: Any, outputs: list[Any], results: list[Any]) -> Any:
+    def _grown(self, slot: Slot, end: Any, rounds: _Rounds, outputs: list[Any], results: list[Any]) -> Any:
         """A list that each round appends to: what one round appends is an item of a scanned output."""
         if not slot.grows:
             return end
         appended = list(end.tail)
-        if trips is None or len(appended) != 1 or not isinstance(appended[0], torch.Tensor):
-            return self._cannot_grow(slot, len(appended))
+        if len(appended) != 1 or not isinstance(appended[0], torch.Tensor):
+            return self._cannot_grow(slot, appended)
         item = appended[0]
-        if any(self._is_inner(s, 0) and self._is_rounds_own(s) for s in item.shape):
-            return self._cannot_grow(slot, 1)
+        if any(self._is_inner(s, rounds.mark) for s in item.shape):
+            return self._cannot_grow(slot, appended)
+        if rounds.count is None:
+            rounds.count = self._tracer.symbols.shapes.new_data_size()
         outputs.append(self._tracer.value(self._tracer.adopt_all(item)))
-        wrapper = self._tracer.fresh(item.dtype, [trips, *item.shape], item.device)
+        wrapper = self._tracer.fresh(item.dtype, [rounds.count, *item.shape], item.device)
         results.append(self._tracer.value(wrapper))
-        return GrownList(list(slot.before), wrapper, trips)
+        return GrownList(list(slot.before), wrapper, rounds.count)
 
-    def _is_rounds_own(self, size: Any) -> bool:
-        return True
-
-    def _cannot_grow(self, slot: Slot, count: int) -> Any:
+    def _cannot_grow(self, slot: Slot, appended: list[Any]) -> Any:
+        what = "a tensor whose size changes" if len(appended) == 1 else f"{len(appended)} items"
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"the list `{slot.name}` grows by {count} items of open size in each round of this loop",
+                    message=f"each round of this loop appends {what} to the list `{slot.name}`",
                     place=self._place,
-                    fix="append one tensor of a fixed size in each round",
+                    fix="append one tensor of the same sizes in each round, or concatenate as you go",
                 )
             ]
         )

@@ -14,12 +14,16 @@ from torch.overrides import TorchFunctionMode
 
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.sequences import GrownList, OpenSequence
+from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import stand_in_for
 from trueport.capture.tracer import Tracer
-from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd
+from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd, FunctionalTensor, share_functional_value
 
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
 _STACK = (torch.stack, torch.cat, torch.concat, torch.concatenate, torch.vstack)
+
+
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
 class TorchCalls(TorchFunctionMode):
@@ -48,6 +52,8 @@ class TorchCalls(TorchFunctionMode):
                 self._below = None
             elif self._below is None:
                 self._below = BelowAutograd()
+        elif func == _SET_DATA:
+            return _set_data(*args)
         elif func is torch.Tensor.tolist:
             return _to_list(args[0])
         elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):
@@ -86,3 +92,18 @@ def _to_list(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return tensor.item()
     return [_to_list(part) for part in tensor.unbind(0)]
+
+
+def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """`tensor.data = value`: from here on both are the same memory."""
+    if not isinstance(tensor, FunctionalTensor):
+        raise CannotBeCarried(
+            "`.data` of a tensor of the model is set here, and an ONNX model keeps nothing between calls",
+            "write it in place, tensor.copy_(value), and choose with state= what becomes of it",
+        )
+    if tensor.dtype != value.dtype or tensor.shape != value.shape:
+        raise CannotBeCarried(
+            "`.data` is set here to a tensor of another shape or dtype, which changes the tensor under its other names",
+            "give the new tensor a name of its own",
+        )
+    share_functional_value(tensor, value.detach())

@@ -22,6 +22,7 @@ from trueport.verify.findings import (
     LOADING,
     count_found,
     difference_found,
+    empty_refused,
     failure_found,
     hardly_checked,
     input_words,
@@ -30,9 +31,10 @@ from trueport.verify.findings import (
 )
 from trueport.verify.origin import origin_of
 from trueport.verify.results import Budget, CheckedInput, CheckResult
-from trueport.verify.sandbox import Limits, LoadedModel, Worker, WorkerFailure, shared_worker
+from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 from trueport.verify.sensitivity import excuse
 from trueport.verify.sizes import Group, example_sizes, groups_of
+from trueport.verify.tensors import TensorData
 
 RunEager = Callable[[Sequence[object]], object]
 """Runs the model on one value per leaf. It may write to the values; it must not change the model."""
@@ -126,10 +128,12 @@ class _Check:
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
     refused: int = 0
     tried: int = 0
+    example: Mapping[str, int] = field(default_factory=dict)
+    empty_refused: set[str] = field(default_factory=set)
 
     def search(self, extra_sizes: Sequence[Mapping[str, int]], at_least: int, budget: Budget) -> None:
         values = [leaf.value for leaf in self.job.leaves]
-        example = example_sizes(self.job.leaves, values)
+        example = self.example = example_sizes(self.job.leaves, values)
         began = time.monotonic()
         self.compare_on(Drawn(lambda: tuple(values), example, EXAMPLE), must_run=True)
         tied, held = tied_sizes(self.job, self.loaded.inputs), held_sizes(self.job, self.loaded.inputs)
@@ -168,8 +172,7 @@ class _Check:
         try:
             outputs = self.loaded.run(feeds, seconds=max(self.limits.run_seconds, 20 * eager_seconds))
         except WorkerFailure as failure:
-            place = origin_of(self.blame.path, failure.detail)
-            self.findings.append(failure_found(failure, on, self.blame.of_run(failure, feeds), place))
+            self._note_failure(failure, drawn, feeds, on)
             return
         runtime_seconds = time.monotonic() - began
         got = [outputs[name] for name in self.output_names]
@@ -193,6 +196,17 @@ class _Check:
         for name, verdict in zip(self.output_names, verdicts, strict=True):
             if verdict.difference is not None:
                 self.findings.append(difference_found(name, verdict.difference, on, seen))
+
+    def _note_failure(self, failure: WorkerFailure, drawn: Drawn, feeds: Mapping[str, TensorData], on: str) -> None:
+        """A run without a result. On an empty input it is told once and no more: the runtime says no aloud, and several
+        of its kernels cannot do otherwise."""
+        place = origin_of(self.blame.path, failure.detail)
+        empty = sorted(name for name, size in drawn.sizes.items() if size == 0 and self.example[name] != 0)
+        if not empty or failure.kind not in (FailureKind.REFUSES_INPUT, FailureKind.CRASH):
+            self.findings.append(failure_found(failure, on, self.blame.of_run(failure, feeds), place))
+        elif self.empty_refused.isdisjoint(empty):
+            self.empty_refused.update(empty)
+            self.findings.append(empty_refused(failure, empty, self.blame.of_run(failure, feeds), place))
 
     def result(self) -> CheckResult:
         return CheckResult(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp801_runtime_cannot_load import RuntimeCannotLoad
 from trueport.diagnostics.rules.tp802_runtime_refuses_input import RuntimeRefusesInput
 from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
@@ -51,6 +51,21 @@ def failure_found(
         ),
     }[failure.kind]
     return rule(message=message, seen=seen, place=place)
+
+
+def empty_refused(
+    failure: WorkerFailure, sizes: Sequence[str], seen: tuple[str, ...], place: Place | None
+) -> Diagnostic:
+    """The runtime cannot run an empty input that eager accepts. It says so, so nobody gets a wrong result unawares."""
+    names = " or ".join(f"{name}=0" for name in sizes)
+    rule = RuntimeCrash if failure.kind is FailureKind.CRASH else RuntimeRefusesInput
+    return rule(
+        message=f"ONNX Runtime cannot run {names}, which eager accepts: {_runtime_reason(failure.detail)}",
+        seen=seen,
+        place=place,
+        fix=f'declare that it is never empty: Dim("{sizes[0]}", min=1)',
+        severity=Severity.WARNING,
+    )
 
 
 def difference_found(name: str, difference: Difference, on: str, seen: tuple[str, ...]) -> Diagnostic:
