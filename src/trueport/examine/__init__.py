@@ -2,6 +2,6 @@
 
 from trueport.examine.examine import Examined, examine
 from trueport.examine.places import user_place
-from trueport.examine.run import run_eager
+from trueport.examine.run import run_eager, run_with_state
 
-__all__ = ["Examined", "examine", "run_eager", "user_place"]
+__all__ = ["Examined", "examine", "run_eager", "run_with_state", "user_place"]

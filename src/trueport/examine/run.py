@@ -6,7 +6,7 @@ The reference is eager PyTorch under `torch.no_grad()`, in the mode that the use
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,30 @@ def run_eager(job: Job, values: Sequence[object]) -> Any:
     Raises what the model raises.
     """
     return run_watched(job, values, Snapshot(job.model))[0]
+
+
+def run_with_state(
+    job: Job, values: Sequence[object], state: Mapping[str, torch.Tensor]
+) -> tuple[Any, dict[str, torch.Tensor]]:
+    """What eager gives, and what one call leaves in `state`: tensors that the model owns, by name, as they are now.
+
+    A name is the path of an attribute, which the call may have bound to another tensor; what has no path (a tensor in a
+    list) can only have been written in place.
+    """
+    before = Snapshot(job.model)
+    try:
+        outputs = call_eagerly(job, values)
+        after = {name: _at(job.model, name, tensor).detach().clone() for name, tensor in state.items()}
+        return _apart_from(before, outputs), after
+    finally:
+        before.put_back()
+
+
+def _at(model: torch.nn.Module, name: str, otherwise: torch.Tensor) -> torch.Tensor:
+    found: Any = model
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, torch.Tensor) else otherwise
 
 
 def run_watched(job: Job, values: Sequence[object], before: Snapshot) -> tuple[Any, tuple[str, ...]]:

@@ -7,6 +7,7 @@ the memory of a large one for the sake of what no sane model does; there a write
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -69,14 +70,16 @@ class StateTensor:
             return True
         return self.copy is not None and not _same_values(self.tensor, self.copy)
 
-    def put_back(self) -> None:
-        if self.copy is None:
-            return
+    def put_back(self) -> StateTensor:
+        """Undo a write, as far as there is a copy. The result counts from the present version on."""
+        if self.copy is None or not self.was_written():
+            return self
         if self.tensor.shape == self.copy.shape and not self.tensor.is_inference():
             with torch.no_grad():
                 self.tensor.copy_(self.copy)
         else:
             self.tensor.data = self.copy.clone()
+        return dataclasses.replace(self, version=write_count(self.tensor))
 
 
 class Snapshot:
@@ -106,9 +109,7 @@ class Snapshot:
         """Make the model what it was."""
         for cell in self._cells:
             cell.put_back()
-        for tensor in self.tensors:
-            if tensor.was_written():
-                tensor.put_back()
+        self.tensors = [tensor.put_back() for tensor in self.tensors]
 
     def shares_memory(self, tensor: torch.Tensor) -> bool:
         """Whether `tensor` is a view of something that the model owns."""
