@@ -93,24 +93,9 @@ def _yield_to(strong: torch.dtype, weak: torch.dtype) -> torch.dtype:
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "less", "greater", "isclose", "not_equal"))
 _LOGICAL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
+_SPECIAL = ("erf", "erfc", "exp2", "expit", "expm1", "log1p", "logit", "sinc", "xlogy")
 _UNTAGGED = frozenset(
-    [
-        "fix",
-        "floor_divide",
-        "isclose",
-        "masked_fill",
-        "rsub",
-        "special_erf",
-        "special_erfc",
-        "special_exp2",
-        "special_expit",
-        "special_expm1",
-        "special_log1p",
-        "special_logit",
-        "special_sinc",
-        "special_xlogy",
-        "true_divide",
-    ]
+    ("fix", "floor_divide", "isclose", "masked_fill", "rsub", "true_divide", *(f"special_{name}" for name in _SPECIAL))
 )
 """Elementwise operators that torch does not tag so."""
 _NEVER_CAST = frozenset(("condition", "mask"))

@@ -24,6 +24,7 @@ from trueport.diagnostics.rules.tp402_translation_failed import TranslationFaile
 from trueport.lower.builder import Builder
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
+from trueport.lower.legalise import legalise
 from trueport.lower.table import Style, Translation, is_dropped, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.weights import Weights
@@ -63,7 +64,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         producer_name="trueport",
         functions=list(op.functions.values()),
     )
-    return Lowered(model, tuple(lowering.diagnostics))
+    return Lowered(model, (*lowering.diagnostics, *legalise(model)))
 
 
 class Lowering:

@@ -33,6 +33,9 @@ TENSOR_TYPES: dict[str, ir.DataType] = {
 }
 
 
+TENSOR_NAMES: dict[ir.DataType, str] = {dtype: name for name, dtype in TENSOR_TYPES.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One input or output: a dtype that never changes, or the name of the dtype that it shares with others."""

@@ -36,6 +36,17 @@ def count(sizes: Sequence[Size]) -> Size:
     return total
 
 
+def broadcast(*shapes: Sequence[Size]) -> tuple[Size, ...]:
+    """The sizes that tensors of these sizes broadcast to."""
+    rank = max(len(sizes) for sizes in shapes)
+    result: list[Size] = [1] * rank
+    for sizes in shapes:
+        for i, size in enumerate(sizes, rank - len(sizes)):
+            if size != 1:
+                result[i] = size
+    return tuple(result)
+
+
 def size_of(size: int | Number | sympy.Expr) -> Size:
     return size.expr if isinstance(size, Number) else size
 

@@ -10,7 +10,7 @@ import torch
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
-from trueport.lower.ops.axes import axes_of, axis_of, count
+from trueport.lower.ops.axes import axes_of, axis_of, broadcast, count
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
@@ -270,3 +270,19 @@ def norm(
 ) -> Tensor:
     """norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor"""
     return vector_norm(op, self, 2 if p is None else p, dim, keepdim)
+
+
+@op("aten::_cdist_forward")
+def cdist(op: Builder, x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
+    """_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor; the norms of all differences"""
+    apart = op.Sub(op.Unsqueeze(x1, op.ints(-2)), op.Unsqueeze(x2, op.ints(-3)))
+    apart.sizes = (*op.result.shape, x1.known_sizes[-1])
+    return vector_norm(op, apart, p, -1)
+
+
+@op("aten::dist")
+def dist(op: Builder, self: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """dist(Tensor self, Tensor other, Scalar p=2) -> Tensor"""
+    apart = op.Sub(self, other)
+    apart.sizes = broadcast(self.known_sizes, other.known_sizes)
+    return vector_norm(op, apart, p)

@@ -1,0 +1,203 @@
+"""Writing by positions and by masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from trueport.capture.graph import Number
+from trueport.lower.builder import Builder
+from trueport.lower.ops.axes import axis_of, count
+from trueport.lower.ops.index import (
+    MASKS,
+    as_coordinates,
+    back_in_place,
+    positions,
+    read_indices,
+)
+from trueport.lower.ops.joining import put_rows
+from trueport.lower.table import op
+from trueport.lower.tensor import Operand, Tensor
+
+INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
+
+REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
+"""Torch's names, and ONNX's."""
+
+
+@op("aten::index_put", "aten::_unsafe_index_put")
+def index_put(
+    op: Builder, self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"""
+    values = op.cast(values, self.element)
+    first = indices[0] if indices else None
+    one_number = all(size == 1 for size in values.known_sizes)
+    if first is not None and len(indices) == 1 and first.dtype in MASKS and one_number and not accumulate:
+        return _where_masked(op, self, first, values)
+    indexing = read_indices(op, self, indices)
+    rest = [axis for axis in range(self.rank) if axis not in indexing.axes]
+    order = [*indexing.axes, *rest]
+    front = op.transpose(self, order)
+    coordinates = as_coordinates(op, indexing)
+    # Values broadcast to what reading by these indices would give; then the addressed axes come to the front.
+    read = back_in_place(indexing, len(rest))
+    lengths = [op.Shape(indexing.tensors[0])] if indexing.rank else []
+    lengths += [op.shape([self.known_sizes[axis] for axis in rest])] if rest else []
+    full = op.ints() if not lengths else lengths[0] if len(lengths) == 1 else op.Concat(*lengths, axis=0)
+    if read != sorted(read):
+        full = op.Gather(full, op.ints(*read), axis=0)
+    updates = op.Expand(values, full)
+    updates = op.transpose(updates, [read.index(axis) for axis in range(len(read))])
+    written = _scatter_nd(op, front, coordinates, updates, accumulate)
+    return op.transpose(written, [order.index(axis) for axis in range(self.rank)])
+
+
+def _scatter_nd(op: Builder, data: Tensor, coordinates: Tensor, updates: Tensor, accumulate: bool) -> Tensor:
+    if not accumulate:
+        return op.ScatterND(data, coordinates, updates)
+    if data.dtype == BOOL:
+        wide = ir.DataType.INT32
+        added = op.ScatterND(op.cast(data, wide), coordinates, op.cast(updates, wide), reduction="add")
+        return op.cast(added, BOOL)
+    return op.ScatterND(data, coordinates, updates, reduction="add")
+
+
+def _where_masked(op: Builder, self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """`x[mask] = number`: a choice, element by element."""
+    wide = op.cast(mask, BOOL)
+    if mask.rank < self.rank:
+        wide = op.Unsqueeze(wide, op.ints(*range(mask.rank, self.rank)))
+    return op.Where(wide, op.reshape(value, ()), self)
+
+
+@op("aten::masked_scatter")
+def masked_scatter(op: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor; as many of source as the mask has places"""
+    sizes = op.result.shape
+    wide = op.expand(self, sizes)
+    if not sizes:
+        return op.Where(op.cast(mask, BOOL), op.reshape(source, ()), wide)
+    places = op.transpose(positions(op, op.expand(mask, sizes)), (1, 0))
+    flat = op.reshape(op.cast(source, self.element), (count(source.known_sizes),))
+    taken = op.Slice(flat, op.ints(0), op.Shape(places, start=0, end=1), op.ints(0))
+    return op.ScatterND(wide, places, taken)
+
+
+@op("aten::scatter.src", "aten::scatter.reduce")
+def scatter(op: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = "none") -> Tensor:
+    """scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    return _scattered(op, self, dim, index, _as_index(op, src, index), REDUCTIONS.get(reduce, "none"))
+
+
+@op("aten::scatter.value", "aten::scatter.value_reduce")
+def scatter_value(
+    op: Builder, self: Tensor, dim: int, index: Tensor, value: Operand, *, reduce: str = "none"
+) -> Tensor:
+    """scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
+    updates = op.expand(op.scalar(value, self.element), index.known_sizes)
+    return _scattered(op, self, dim, index, updates, REDUCTIONS.get(reduce, "none"))
+
+
+@op("aten::scatter_add")
+def scatter_add(op: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"""
+    return _scattered(op, self, dim, index, _as_index(op, src, index), "add")
+
+
+@op("aten::scatter_reduce.two")
+def scatter_reduce(
+    op: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)
+
+    Without `self` included, the places that are written start from what changes nothing (0, 1, the lowest, ...).
+    """
+    updates = _as_index(op, src, index)
+    start = self
+    if not include_self:
+        neutral = op.expand(_neutral(op, reduce, self.element), index.known_sizes)
+        start = _scattered(op, self, dim, index, neutral, "none")
+    if reduce != "mean":
+        return _scattered(op, start, dim, index, updates, REDUCTIONS[reduce])
+    total = _scattered(op, start, dim, index, updates, "add")
+    ones = op.expand(op.const(1, self.element), index.known_sizes)
+    first = op.expand(op.const(int(include_self), self.element), self.known_sizes)
+    number = op.Max(_scattered(op, first, dim, index, ones, "add"), 1)
+    if self.element.is_floating_point():
+        return op.Div(total, number)
+    return op.Div(op.Sub(total, op.Mod(total, number)), number)
+
+
+def _neutral(op: Builder, reduce: str, dtype: ir.DataType) -> Tensor:
+    if reduce in ("amax", "amin"):
+        if dtype.is_floating_point():
+            return op.const(-math.inf if reduce == "amax" else math.inf, dtype)
+        return op.const(dtype.min if reduce == "amax" else dtype.max, dtype)
+    return op.const(1 if reduce == "prod" else 0, dtype)
+
+
+def _as_index(op: Builder, src: Tensor, index: Tensor) -> Tensor:
+    """Only as much of `src` as the index speaks of."""
+    if src.sizes == index.sizes or not index.rank:
+        return src
+    axes = list(range(index.rank))
+    return op.Slice(src, op.ints(*[0] * len(axes)), op.shape(index.known_sizes), op.ints(*axes))
+
+
+def _scattered(op: Builder, self: Tensor, dim: int, index: Tensor, updates: Tensor, reduction: str) -> Tensor:
+    if not self.rank:
+        one = [op.reshape(x, (1,)) for x in (self, index, op.cast(updates, self.element))]
+        return op.reshape(op.ScatterElements(*one, axis=0, reduction=reduction), ())
+    if self.dtype == BOOL and reduction != "none":
+        wide = ir.DataType.INT32
+        return op.cast(_scattered(op, op.cast(self, wide), dim, index, op.cast(updates, wide), reduction), BOOL)
+    if not index.rank:
+        index, updates = op.reshape(index, (1,)), op.Reshape(updates, op.ints(1))
+    out = op.ScatterElements(
+        self,
+        op.cast(index, INT64),
+        op.cast(updates, self.element),
+        axis=axis_of(dim, self.rank),
+        reduction=None if reduction == "none" else reduction,
+    )
+    out.settle(self.known_sizes)
+    return out
+
+
+@op("aten::index_add")
+def index_add(
+    op: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: int | float | Number = 1
+) -> Tensor:
+    """index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"""
+    if isinstance(alpha, Number) or alpha != 1:
+        sizes, source = source.known_sizes, op.Mul(source, alpha)
+        source.settle(sizes)
+    return _rows(op, self, dim, index, source, "add")
+
+
+@op("aten::index_copy")
+def index_copy(op: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"""
+    return _rows(op, self, dim, index, source, "none")
+
+
+@op("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
+def index_fill(op: Builder, self: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
+    """index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"""
+    sizes = list(self.known_sizes)
+    if sizes:
+        sizes[axis_of(dim, self.rank)] = index.known_sizes[0] if index.rank else 1
+    rows = op.expand(op.reshape(op.scalar(value, self.element), ()), sizes)
+    return _rows(op, self, dim, index, rows, "none")
+
+
+def _rows(op: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str) -> Tensor:
+    source = op.cast(source, self.element)
+    places = op.reshape(index, (1,)) if not index.rank else index
+    if not self.rank:
+        written = put_rows(op, op.reshape(self, (1,)), op.cast(places, INT64), op.reshape(source, (1,)), 0, reduction)
+        return op.reshape(written, ())
+    return put_rows(op, self, op.cast(places, INT64), source, axis_of(dim, self.rank), reduction)

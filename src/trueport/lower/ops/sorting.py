@@ -1,0 +1,179 @@
+"""Sorting, ranking, and finding what is unique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from trueport.capture.graph import Number, Size
+from trueport.lower.builder import Builder
+from trueport.lower.dtypes import promoted
+from trueport.lower.ops.axes import axis_of, count
+from trueport.lower.table import op
+from trueport.lower.tensor import Operand, Tensor
+
+AnySize = int | Number
+INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
+
+
+def _top(
+    op: Builder, self: Tensor, k: Size | Number, dim: int, largest: bool, ordered: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The k largest or smallest with their places; of equals, the first comes first, in ONNX as in eager."""
+    if not self.rank:
+        values, places = _top(op, op.reshape(self, (1,)), 1, 0, largest)
+        return op.reshape(values, ()), op.reshape(places, ())
+    narrow = self.element
+    x = op.cast(self, ir.DataType.INT32) if narrow == BOOL else self
+    found = op.many("TopK", 2, x, op.shape([k]), axis=axis_of(dim, x.rank), largest=int(largest))
+    return op.cast(found[0], narrow), found[1]
+
+
+@op("aten::topk")
+def topk(
+    op: Builder, self: Tensor, k: AnySize, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Sequence[Tensor]:
+    """topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)"""
+    return _top(op, self, k, dim, largest)
+
+
+@op("aten::sort")
+def sort(op: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Sequence[Tensor]:
+    """sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"""
+    return _top(op, self, _length(self, dim), dim, descending)
+
+
+@op("aten::sort.stable")
+def sort_stable(
+    op: Builder, self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False
+) -> Sequence[Tensor]:
+    """sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor, Tensor)"""
+    return _top(op, self, _length(self, dim), dim, descending)
+
+
+@op("aten::argsort")
+def argsort(op: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    """argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor"""
+    return _top(op, self, _length(self, dim), dim, descending)[1]
+
+
+@op("aten::argsort.stable")
+def argsort_stable(op: Builder, self: Tensor, *, stable: bool, dim: int = -1, descending: bool = False) -> Tensor:
+    """argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"""
+    return _top(op, self, _length(self, dim), dim, descending)[1]
+
+
+def _length(self: Tensor, dim: int) -> Size:
+    return self.known_sizes[axis_of(dim, self.rank)] if self.rank else 1
+
+
+@op("aten::kthvalue")
+def kthvalue(op: Builder, self: Tensor, k: AnySize, dim: int = -1, keepdim: bool = False) -> Sequence[Tensor]:
+    """kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"""
+    return _kth(op, self, k, dim, keepdim)
+
+
+@op("aten::median.dim")
+def median_dim(op: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Sequence[Tensor]:
+    """median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices); the lower of two"""
+    length = _length(self, dim)
+    return _kth(op, self, _half(length), dim, keepdim)
+
+
+@op("aten::median")
+def median(op: Builder, self: Tensor) -> Tensor:
+    """median(Tensor self) -> Tensor"""
+    flat = op.reshape(self, (count(self.known_sizes),))
+    return _kth(op, flat, _half(flat.known_sizes[0]), 0, False)[0]
+
+
+def _half(length: Size) -> AnySize:
+    return (length + 1) // 2 if isinstance(length, int) else Number((length + 1) // 2, int)
+
+
+def _kth(op: Builder, self: Tensor, k: AnySize, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    if not self.rank:
+        return self, op.const(0)
+    axis = axis_of(dim, self.rank)
+    last = op.ints(-1) if keepdim else op.const(-1)
+    values, places = _top(op, self, k, dim, largest=False)
+    return op.Gather(values, last, axis=axis), op.Gather(places, last, axis=axis)
+
+
+@op("aten::_unique2", "aten::_unique")
+def unique(
+    op: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Sequence[Tensor]:
+    """_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False)
+    -> (Tensor, Tensor, Tensor); eager sorts whatever was asked"""
+    values, _, inverse, counts = op.many("Unique", 4, self, sorted=1)
+    return values, op.reshape(inverse, self.known_sizes), counts
+
+
+@op("aten::unique_dim")
+def unique_dim(
+    op: Builder, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Sequence[Tensor]:
+    """unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False)
+    -> (Tensor, Tensor, Tensor)"""
+    values, _, inverse, counts = op.many("Unique", 4, self, axis=axis_of(dim, self.rank), sorted=1)
+    return values, inverse, counts
+
+
+@op("aten::unique_consecutive")
+def unique_consecutive(
+    op: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Sequence[Tensor]:
+    """unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)
+    -> (Tensor, Tensor, Tensor)"""
+    if dim is not None and self.rank != 1:
+        raise NotImplementedError("unique_consecutive along one axis of several")
+    total = count(self.known_sizes)
+    flat = op.reshape(self, (total,))
+    before, after = (op.Slice(flat, op.ints(start), op.ints(end), op.ints(0)) for start, end in ((0, -1), (1, 2**62)))
+    # The first element is always new, if there is one.
+    first = op.Expand(op.const(True), op.Min(op.Shape(flat), op.ints(1)))
+    new = op.Concat(first, op.Not(op.Equal(before, after)), axis=0)
+    starts = op.Squeeze(op.NonZero(new), op.ints(0))
+    ends = op.Concat(op.Slice(starts, op.ints(1), op.ints(2**62), op.ints(0)), op.Shape(flat), axis=0)
+    counts = op.Sub(op.Slice(ends, op.ints(0), op.Shape(starts), op.ints(0)), starts)
+    inverse = op.Sub(op.CumSum(op.cast(new, INT64), op.const(0)), 1)
+    return op.Compress(flat, new, axis=0), op.reshape(inverse, self.known_sizes), counts
+
+
+@op("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
+def searchsorted(
+    op: Builder,
+    sorted_sequence: Tensor,
+    self: Operand,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False,
+    str? side=None, Tensor? sorter=None) -> Tensor"""
+    if sorter is not None:
+        sorted_sequence = op.GatherElements(sorted_sequence, sorter, axis=-1)
+    return _how_many_below(op, sorted_sequence, self, right or side == "right")
+
+
+@op("aten::bucketize.Tensor", "aten::bucketize.Scalar")
+def bucketize(
+    op: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    """bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"""
+    return _how_many_below(op, boundaries, self, right)
+
+
+def _how_many_below(op: Builder, borders: Tensor, x: Operand, right: bool) -> Tensor:
+    """Where x would be inserted is the number of borders below it; equal ones count when it goes to their right."""
+    dtype = promoted(borders, x)
+    values, lines = op.scalar(x, dtype), op.cast(borders, dtype)
+    if borders.rank > 1:
+        lines = op.Unsqueeze(lines, op.ints(-2))
+    column = op.Unsqueeze(values, op.ints(-1))
+    below = op.LessOrEqual(lines, column) if right else op.Less(lines, column)
+    return op.cast(op.ReduceSum(op.cast(below, INT64), op.ints(-1), keepdims=0), op.result.dtype)
