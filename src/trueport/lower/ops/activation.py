@@ -6,15 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import axis_of
+from trueport.lower.ops.precise import function, log1p
+from trueport.lower.ops.unary import expm1
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 Scalar = int | float | Number
+DOUBLE = ir.DataType.DOUBLE
 
 
 @op("aten::relu")
@@ -32,6 +36,8 @@ def relu6(op: Builder, self: Tensor) -> Tensor:
 @op("aten::leaky_relu")
 def leaky_relu(op: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
     """leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"""
+    if self.dtype == DOUBLE:
+        return op.Where(op.Less(self, 0), op.Mul(self, negative_slope), self)
     return op.LeakyRelu(self, alpha=negative_slope)
 
 
@@ -42,28 +48,32 @@ def prelu(op: Builder, self: Tensor, weight: Tensor) -> Tensor:
         weight = op.Unsqueeze(weight, op.ints(*range(1, self.rank - 1)))
     elif self.rank == 0:
         weight = op.reshape(weight, ())
+    if self.dtype == DOUBLE:
+        return op.Where(op.Less(self, 0), op.Mul(self, weight), self)
     return op.PRelu(self, weight)
 
 
 @op("aten::elu")
 def elu(op: Builder, self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"""
-    if scale == 1 and input_scale == 1:
+    if scale == 1 and input_scale == 1 and self.dtype != DOUBLE:
         return op.Elu(self, alpha=alpha)
-    below = op.Mul(op.Sub(op.Exp(op.Mul(self, input_scale)), 1), alpha)
+    below = op.Mul(expm1(op, op.Mul(self, input_scale)), alpha)
     return op.Mul(op.Where(op.Greater(self, 0), self, below), scale)
 
 
 @op("aten::celu")
 def celu(op: Builder, self: Tensor, alpha: float = 1.0) -> Tensor:
     """celu(Tensor self, Scalar alpha=1.0) -> Tensor"""
-    below = op.Mul(op.Sub(op.Exp(op.Div(op.Min(self, 0), alpha)), 1), alpha)
+    below = op.Mul(expm1(op, op.Div(op.Min(self, 0), alpha)), alpha)
     return op.Add(op.Max(self, 0), below)
 
 
 @op("aten::selu")
 def selu(op: Builder, self: Tensor) -> Tensor:
     """selu(Tensor self) -> Tensor"""
+    if self.dtype == DOUBLE:
+        return elu(op, self, 1.6732632423543772, 1.0507009873554805)
     return op.Selu(self)
 
 
@@ -76,34 +86,43 @@ def silu(op: Builder, self: Tensor) -> Tensor:
 @op("aten::mish")
 def mish(op: Builder, self: Tensor) -> Tensor:
     """mish(Tensor self) -> Tensor"""
-    return op.Mul(self, op.Tanh(op.Softplus(self)))
+    return op.Mul(self, op.Tanh(_softplus(op, self)))
+
+
+def _softplus(op: Builder, x: Tensor) -> Tensor:
+    """log(1 + exp(x)), from the larger side so that nothing overflows."""
+    if x.dtype != DOUBLE:
+        return op.Softplus(x)
+    return op.Add(op.Max(x, 0), log1p(op, op.Exp(op.Neg(op.Abs(x)))))
 
 
 @op("aten::softplus")
 def softplus(op: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor; above the threshold it is the input"""
     scaled = self if beta == 1 else op.Mul(self, beta)
-    soft = op.Softplus(scaled) if beta == 1 else op.Div(op.Softplus(scaled), beta)
+    soft = _softplus(op, scaled) if beta == 1 else op.Div(_softplus(op, scaled), beta)
     return op.Where(op.Greater(scaled, threshold), self, soft)
 
 
 @op("aten::log_sigmoid", "aten::log_sigmoid_forward")
 def log_sigmoid(op: Builder, self: Tensor) -> Any:
     """log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)"""
-    result = op.Neg(op.Softplus(op.Neg(self)))
+    result = op.Neg(_softplus(op, op.Neg(self)))
     return (result, None) if op.node is not None and len(op.node.outputs) == 2 else result
 
 
 @op("aten::hardsigmoid")
 def hardsigmoid(op: Builder, self: Tensor) -> Tensor:
     """hardsigmoid(Tensor self) -> Tensor"""
+    if self.dtype == DOUBLE:
+        return op.Clip(op.Add(op.Div(self, 6), 0.5), 0, 1)
     return op.HardSigmoid(self, alpha=1 / 6, beta=0.5)
 
 
 @op("aten::hardswish")
 def hardswish(op: Builder, self: Tensor) -> Tensor:
     """hardswish(Tensor self) -> Tensor"""
-    return op.HardSwish(self)
+    return op.Mul(self, hardsigmoid(op, self)) if self.dtype == DOUBLE else op.HardSwish(self)
 
 
 @op("aten::hardshrink")
@@ -134,10 +153,10 @@ def glu(op: Builder, self: Tensor, dim: int = -1) -> Tensor:
 @op("aten::gelu")
 def gelu(op: Builder, self: Tensor, *, approximate: str = "none") -> Tensor:
     """gelu(Tensor self, *, str approximate="none") -> Tensor"""
-    if op.opset >= 20:
+    if op.opset >= 20 and self.dtype != DOUBLE:
         return op.Gelu(self, approximate=approximate)
     if approximate == "none":
-        inner = op.Erf(op.Mul(self, math.sqrt(0.5)))
+        inner = function(op, "Erf", op.Mul(self, math.sqrt(0.5)))
     else:
         cube = op.Mul(op.Mul(self, self), self)
         inner = op.Tanh(op.Mul(op.Add(self, op.Mul(cube, 0.044715)), math.sqrt(2 / math.pi)))

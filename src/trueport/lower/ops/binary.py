@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.ops.precise import function
 from trueport.lower.ops.unary import trunc
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
@@ -173,7 +174,7 @@ def _but_nan(op: Builder, result: Tensor, self: Tensor, other: Tensor) -> Tensor
 @op("aten::atan2")
 def atan2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     """atan2(Tensor self, Tensor other) -> Tensor: the angle of the point (other, self)"""
-    angle = op.Atan(op.Div(self, other))
+    angle = function(op, "Atan", op.Div(self, other))
     pi = op.const(math.pi, self.element)
     behind = op.Where(op.Less(self, 0), op.Sub(angle, pi), op.Add(angle, pi))
     angle = op.Where(op.Less(other, 0), behind, angle)

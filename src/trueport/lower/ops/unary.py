@@ -7,6 +7,8 @@ import math
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
+from trueport.lower.ops import precise
+from trueport.lower.ops.precise import function
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -42,8 +44,7 @@ WHOLE_NUMBERS_STAY = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 def _register_same(name: str, onnx_name: str) -> None:
     @op(f"aten::{name}")
     def translate(op: Builder, self: Tensor) -> Tensor:
-        result: Tensor = getattr(op, onnx_name)(self)
-        return result
+        return function(op, onnx_name, self)
 
 
 def _register_rounding(name: str, onnx_name: str) -> None:
@@ -103,14 +104,8 @@ def log10(op: Builder, self: Tensor) -> Tensor:
 
 @op("aten::log1p", "aten::special_log1p")
 def log1p(op: Builder, self: Tensor) -> Tensor:
-    """log1p(Tensor self) -> Tensor
-
-    `log(1 + x)` loses every digit of a small x. With u = 1 + x as rounded, `log(u) * x / (u - 1)` does not.
-    """
-    above = op.Add(self, 1)
-    log = op.Log(above)
-    small = op.Where(op.Equal(above, 1), self, op.Mul(log, op.Div(self, op.Sub(above, 1))))
-    return op.Where(op.Greater(self, 1), log, small)
+    """log1p(Tensor self) -> Tensor"""
+    return precise.log1p(op, self)
 
 
 @op("aten::expm1", "aten::special_expm1")
@@ -131,7 +126,7 @@ def exp2(op: Builder, self: Tensor) -> Tensor:
 @op("aten::erfc", "aten::special_erfc")
 def erfc(op: Builder, self: Tensor) -> Tensor:
     """erfc(Tensor self) -> Tensor"""
-    return op.Sub(1, op.Erf(self))
+    return op.Sub(1, function(op, "Erf", self))
 
 
 @op("aten::trunc", "aten::fix")
