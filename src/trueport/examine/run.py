@@ -52,10 +52,14 @@ def run_watched(job: Job, values: Sequence[object], before: Snapshot) -> tuple[A
     """The outputs of one call and the names of what it wrote; `before` is the state to begin in and to return to."""
     try:
         outputs = call_eagerly(job, values)
-        written = before.written()
-        return (_apart_from(before, outputs) if written else outputs), written
-    finally:
+    except BaseException:
         before.put_back()
+        raise
+    written = before.written()
+    if written:
+        outputs = _apart_from(before, outputs)
+        before.put_back()
+    return outputs, written
 
 
 def call_eagerly(job: Job, values: Sequence[object]) -> Any:

@@ -170,9 +170,11 @@ def _same(now: Any, before: Any) -> bool:
 def _same_values(now: torch.Tensor, before: torch.Tensor) -> bool:
     if now.shape != before.shape or now.dtype != before.dtype:
         return False
+    if torch.equal(now, before):
+        return True
     if now.layout is not torch.strided or now.is_quantized or not (now.is_floating_point() or now.is_complex()):
-        return torch.equal(now, before)
-    return bool(((now == before) | ((now != now) & (before != before))).all())
+        return False
+    return bool(((now == before) | ((now != now) & (before != before))).all())  # a NaN that stayed one
 
 
 def _storage(tensor: torch.Tensor) -> int | None:
