@@ -25,7 +25,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Examined, examine, run_eager
+from trueport.examine import Examined, examine, run_eager, run_with_state
 from trueport.load.job import Job
 from trueport.load.request import make_job
 from trueport.lower.lower import lower
@@ -34,7 +34,8 @@ from trueport.lower.write import write
 from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
 from trueport.report import Report
 from trueport.verify.assumptions import SizesJudged, judge_sizes
-from trueport.verify.check import CheckResult, check_model
+from trueport.verify.check import check_model
+from trueport.verify.results import CheckResult
 from trueport.verify.sandbox import warm_up
 
 DEFAULT_OPSET = 20
@@ -145,6 +146,10 @@ class _Run:
         if any(finding.is_error for finding in self.found):
             raise ExportError(self.found)
 
+    def _is_told(self, finding: Diagnostic) -> bool:
+        """An operator without a translation is met by capture and again by lower."""
+        return any(isinstance(finding, type(told)) and finding.where == told.where for told in self.found)
+
     def carry(self, job: Job) -> Carried:
         """load ► examine ► capture ► lower ► verify."""
         self.found += job.diagnostics
@@ -158,7 +163,7 @@ class _Run:
             graph = self._capture(job, examined)
         with self.stage("lower"):
             lowered = lower(graph, self.opset, self.custom)
-            self.found += lowered.diagnostics
+            self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
         with self.stage("judge sizes"):
             judged = judge_sizes(graph, job, lambda values: _accepts(job, values))
             self.found += judged.diagnostics
@@ -189,8 +194,8 @@ class _Run:
             return check_model(
                 path,
                 job,
-                lambda values: run_eager(job, values),
-                lambda returned: _expected(graph, job, returned),
+                lambda values: run_with_state(job, values, graph.lifted),
+                lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
                 fixed_feeds=initial_state(graph),
                 extra_sizes=judged.must_try,
@@ -211,11 +216,13 @@ def _accepts(job: Job, values: Sequence[object]) -> bool:
     return True
 
 
-def _expected(graph: Graph, job: Job, returned: object) -> list[Any]:
-    """Eager's results, one for each output of the ONNX model."""
+def _expected(graph: Graph, eager: Any) -> list[Any]:
+    """Eager's results, one for each output of the ONNX model: what forward returned, then the state that was lifted."""
+    returned, state = eager
     values = graph.returns.flatten(returned)
     outputs = graph.outputs[: len(values)]
-    return [value for value, output in zip(values, outputs, strict=True) if is_carried(output.value)]
+    carried = [value for value, output in zip(values, outputs, strict=True) if is_carried(output.value)]
+    return [*carried, *(state[name] for name in graph.lifted)]
 
 
 def _state(choice: str | None) -> State:

@@ -354,3 +354,8 @@ HIGHER_ORDER: dict[str, Any] = {
     "associative_scan": _higher_order.associative_scan,
 }
 """Torch's control-flow functions, as users call them."""
+
+
+def share_functional_value(wrapped: torch.Tensor, other: torch.Tensor) -> None:
+    """Make a functional tensor the same memory as another one (`tensor.data = other`)."""
+    wrapped.elem = other.elem  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Control, Node, Number, Value, Weight
+from trueport.source import Place
 from trueport.torch_internals import OpOverload, outside_all_modes
 
 _MOST_ELEMENTS = 1 << 24
@@ -25,13 +26,18 @@ class Constants:
     def __init__(self) -> None:
         self._producer: dict[Value, Node] = {}
         self._known: dict[Value, torch.Tensor] = {}
+        self._weights: set[Value] = set()
+        self.relied_on: set[Value] = set()
+        """The weights whose present values the trace has looked at."""
 
     def holds(self, weight: Weight) -> None:
         self._known[weight.value] = weight.tensor
+        self._weights.add(weight.value)
 
-    def forget(self, value: Value) -> None:
-        """The weight turned out to be state: its value differs from call to call."""
-        self._known.pop(value, None)
+    def place_of(self, value: Value) -> Place | None:
+        """The line that made a value."""
+        node = self._producer.get(value)
+        return node.place if node is not None else None
 
     def made_by(self, node: Node) -> None:
         for output in node.outputs:
@@ -57,6 +63,7 @@ class Constants:
         while waiting:
             wanted = waiting[-1]
             if wanted in self._known:
+                self.relied_on |= {wanted} & self._weights
                 waiting.pop()
                 continue
             node = self._producer.get(wanted)

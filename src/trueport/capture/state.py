@@ -11,11 +11,13 @@ from enum import Enum
 
 import torch
 
-from trueport.capture.graph import GraphInput, GraphOutput, Value, Weight
+from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.tracer import Tracer
+from trueport.capture.weights import MemoryKey, memory_key
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.source import Place
 
 
 class State(Enum):
@@ -24,6 +26,14 @@ class State(Enum):
     REFUSE = "refuse"
     FROZEN = "frozen"
     INPUTS_OUTPUTS = "inputs-outputs"
+
+
+class ReadsState(Exception):
+    """The trace took a tensor's present value for a constant, and it is state that becomes an input: trace again."""
+
+    def __init__(self, tensors: frozenset[MemoryKey]) -> None:
+        super().__init__()
+        self.tensors = tensors
 
 
 @dataclass(frozen=True)
@@ -38,43 +48,92 @@ class Settled:
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A tensor of the model and what forward left there."""
+
+    name: str
+    weight: Weight
+    last: Value
+    place: Place | None
+
+    def told(self, severity: Severity, message: str, fix: str = "") -> Diagnostic:
+        return StateWritten(message=message, place=self.place, severity=severity, fix=fix)
+
+
 def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State) -> Settled:
     """Find what was written, and settle it as the caller chose."""
     written = _written_tensors(tracer, snapshot)
-    others = [r.name for r in snapshot.rebound() if r.name not in written and _is_state(r.name)]
-    state = {name: last for name, (_, last) in written.items()}
+    names = {each.name for each in written}
+    others = [r.name for r in snapshot.rebound() if r.name not in names and _is_state(r.name)]
+    attributes = _attributes(others, choice)
     if choice is State.INPUTS_OUTPUTS:
-        inputs = tuple(GraphInput(name, weight.value) for name, (weight, _) in written.items())
-        outputs = tuple(GraphOutput(f"{name}_out", last) for name, (_, last) in written.items())
-        notes = [_note(tracer, weight, Severity.NOTE, f"`{name}` is an input, and its next value an output") for name, (weight, _) in written.items()]
-        notes += _attributes(others, tracer, choice)
-        lifted = frozenset(weight.value for weight, _ in written.values())
-        tensors = {name: weight.tensor for name, (weight, _) in written.items()}
-        return Settled(notes, inputs, outputs, lifted, state, tensors)
+        return _lift(tracer, written, attributes)
+    state = {each.name: each.last for each in written}
     if choice is State.FROZEN:
-        frozen = [_note(tracer, weight, Severity.NOTE, f"`{name}` stays as it is now; the write is dropped") for name, (weight, _) in written.items()]
-        return Settled(frozen + _attributes(others, tracer, choice), state=state)
+        frozen = [
+            each.told(Severity.NOTE, f"`{each.name}` stays as it is now; the write is dropped") for each in written
+        ]
+        return Settled(frozen + attributes, state=state)
     refused = [
-        _note(tracer, weight, Severity.ERROR, f"forward writes `{name}`, and an ONNX model keeps nothing between calls")
-        for name, (weight, _) in written.items()
+        each.told(
+            Severity.ERROR,
+            f"forward writes `{each.name}`, and an ONNX model keeps nothing between calls",
+            'state="inputs-outputs" makes it an input and an output; state="frozen" keeps its present value',
+        )
+        for each in written
     ]
-    return Settled(refused + _attributes(others, tracer, choice), state=state)
+    return Settled(refused + attributes, state=state)
 
 
-def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> dict[str, tuple[Weight, Value]]:
+def _lift(tracer: Tracer, written: list[_Written], attributes: list[Diagnostic]) -> Settled:
+    relied_on = [w.weight for w in written if w.weight.value in tracer.constants.relied_on]
+    if relied_on:
+        raise ReadsState(frozenset(memory_key(weight.tensor) for weight in relied_on))
+    grown = [each for each in written if tuple(each.last.shape) != tuple(each.weight.value.shape)]
+    if grown:
+        return Settled([_changes_size(each) for each in grown])
+    return Settled(
+        [each.told(Severity.NOTE, f"`{each.name}` is an input, and its next value an output") for each in written]
+        + attributes,
+        inputs=tuple(GraphInput(each.name, each.weight.value) for each in written),
+        outputs=tuple(GraphOutput(f"{each.name}_out", each.last) for each in written),
+        lifted=frozenset(each.weight.value for each in written),
+        state={each.name: each.last for each in written},
+        tensors={each.name: each.weight.tensor for each in written},
+    )
+
+
+def _changes_size(written: _Written) -> Diagnostic:
+    before, after = _words(written.weight.value.shape), _words(written.last.shape)
+    return written.told(
+        Severity.ERROR,
+        f"`{written.name}` is {before} before the call and {after} after it, so it cannot be fed back as an input",
+        f"make `{written.name}` an argument and a result of forward, and declare its size free",
+    )
+
+
+def _words(shape: tuple[Size, ...]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
+
+
+def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
     """Tensors written in place, and tensor attributes or buffers that forward replaced by others."""
-    written = tracer.written()
+    written = {
+        name: _Written(name, weight, last, tracer.place_of_write(weight))
+        for name, (weight, last) in tracer.written().items()
+    }
     for rebound in snapshot.rebound():
         before, after = rebound.before, rebound.after
         if isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor):
             weight = tracer.owned.weight(before, made_in_trace=False)
             last = tracer.value(after)
             if last is not weight.value and last.dtype == weight.value.dtype and len(last.shape) == before.dim():
-                written[rebound.name] = (weight, last)
-    return written
+                written[rebound.name] = _Written(rebound.name, weight, last, tracer.constants.place_of(last))
+    return list(written.values())
 
 
-def _attributes(names: list[str], tracer: Tracer, choice: State) -> list[Diagnostic]:
+def _attributes(names: list[str], choice: State) -> list[Diagnostic]:
     """Other attributes set by forward. Whether they matter to a later call is for eager to say (see `examine`)."""
     return [
         StateWritten(
@@ -84,12 +143,6 @@ def _attributes(names: list[str], tracer: Tracer, choice: State) -> list[Diagnos
         )
         for name in names
     ]
-
-
-def _note(tracer: Tracer, weight: Weight, severity: Severity, message: str) -> Diagnostic:
-    place = tracer.place_of_write(weight)
-    fix = 'state="inputs-outputs" makes it an input and an output; state="frozen" keeps its present value'
-    return StateWritten(message=message, place=place, severity=severity, fix=fix if severity is Severity.ERROR else "")
 
 
 def _is_state(name: str) -> bool:

@@ -18,9 +18,10 @@ from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.snapshot import Snapshot
-from trueport.capture.state import State, settle_state
+from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.tracer import IsLeaf, Tracer, WritesInPlace
+from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.errors import ExportError
@@ -50,12 +51,15 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
     """
     rewriting = Rewriting()
     demand, careful = Demand(rewriting), False
+    fickle: frozenset[MemoryKey] = frozenset()
     try:
         for _ in range(_MOST_TRACES):
             try:
-                return _trace(job, is_leaf, state, sizes or {}, careful, demand)
+                return _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
             except WritesInPlace:
                 careful = True
+            except ReadsState as read:
+                fickle |= read.tensors
             except NeedsRewrite as needed:
                 demand.rewrite(needed)
         raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")
@@ -64,9 +68,15 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
 
 
 def _trace(
-    job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], careful: bool, demand: Demand
+    job: Job,
+    is_leaf: IsLeaf,
+    state: State,
+    sizes: Mapping[str, int],
+    careful: bool,
+    demand: Demand,
+    fickle: frozenset[MemoryKey],
 ) -> Graph:
-    tracer = Tracer(job.model, is_leaf, careful, demand)
+    tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
     snapshot = Snapshot(job.model)
     try:
         with _modes(tracer), _module_paths(job.model, tracer), _control_flow(tracer, job.model):
@@ -75,7 +85,7 @@ def _trace(
             tracer.places.begin(sys._getframe())
             returned = job.model(*args, **kwargs)
             return _finish(job, tracer, traced, returned, snapshot, state)
-    except (ExportError, WritesInPlace):
+    except (ExportError, WritesInPlace, ReadsState):
         raise
     except Exception as failure:
         raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure

@@ -25,7 +25,7 @@ from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.places import Places
 from trueport.capture.shapes import RESULTS
 from trueport.capture.symbols import Symbols
-from trueport.capture.weights import Owned
+from trueport.capture.weights import MemoryKey, Owned, memory_key
 from trueport.capture.writes import Writes
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
@@ -58,6 +58,7 @@ _CHECKS_ONLY = {
     aten.sym_constrain_range.default,
     aten.sym_constrain_range_for_size.default,
 }
+_ITEMS = {aten._local_scalar_dense.default, aten.item.default}
 _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
 
 
@@ -77,8 +78,16 @@ class _Way(Enum):
 class Tracer:
     """One trace: the regions being written, and what is known of the tensors in them."""
 
-    def __init__(self, model: torch.nn.Module, is_leaf: IsLeaf, careful: bool, demand: Demand | None = None) -> None:
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        is_leaf: IsLeaf,
+        careful: bool,
+        demand: Demand | None = None,
+        fickle: frozenset[MemoryKey] = frozenset(),
+    ) -> None:
         self.careful = careful
+        self._fickle = fickle
         self.places = Places()
         self.demand = demand or Demand()
         self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
@@ -170,8 +179,8 @@ class Tracer:
             return op(*args, **kwargs)
         if op in _SAME_VALUE:
             return self._same_value(args[0])
-        if op is aten._local_scalar_dense.default:
-            return self._item(op, args[0])
+        if op in _ITEMS:
+            return self._item(aten._local_scalar_dense.default, args[0])
         if op in _CHECKS_ONLY:
             return self._ask(op, args, kwargs)
         if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
@@ -251,7 +260,8 @@ class Tracer:
         """`.item()`: a plain number where the tensor is a constant of the model, otherwise a new symbol."""
         known = self.constants.evaluate(self.value(fake))
         if known is not None:
-            return known.item()
+            with outside_all_modes():
+                return known.item()
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
         expr = returned.node.expr
@@ -292,7 +302,7 @@ class Tracer:
     def adopt_all(self, argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):
             return self._adopt(argument, made_in_trace=False) if _is_real(argument) else argument
-        if isinstance(argument, (list, tuple)) and any(isinstance(a, torch.Tensor) for a in argument):
+        if isinstance(argument, (list, tuple)) and any(isinstance(a, (torch.Tensor, list, tuple)) for a in argument):
             return type(argument)([self.adopt_all(a) for a in argument])
         return argument
 
@@ -306,7 +316,8 @@ class Tracer:
             fake = fake_from_real(real, self.symbols.fake_mode)
             set_value(fake, weight.value)
             wrapper = self._by_weight[id(weight)] = self.wrap(fake)
-            self.constants.holds(weight)
+            if memory_key(real) not in self._fickle:
+                self.constants.holds(weight)
             if made_in_trace:
                 self._made_in_trace.add(id(weight))
         self.adopted[id(real)] = (real, wrapper, weight)

@@ -8,7 +8,7 @@ import torch
 
 from trueport.capture.graph import Value, Weight, WeightKind
 
-_Key = tuple[Any, ...]
+MemoryKey = tuple[Any, ...]
 
 
 class Owned:
@@ -18,9 +18,9 @@ class Owned:
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self._names: dict[_Key, tuple[str, WeightKind]] = {}
+        self._names: dict[MemoryKey, tuple[str, WeightKind]] = {}
         self._alive: list[torch.Tensor] = []
-        self.used: dict[_Key, Weight] = {}
+        self.used: dict[MemoryKey, Weight] = {}
         self._taken: set[str] = set()
         self._constants = 0
         for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -54,7 +54,7 @@ class Owned:
         return f"constant_{self._constants}"
 
 
-def memory_key(tensor: torch.Tensor) -> _Key:
+def memory_key(tensor: torch.Tensor) -> MemoryKey:
     """Equal for two tensors that are the same numbers in the same memory."""
     if tensor.layout is not torch.strided or tensor.numel() == 0 or tensor.device.type == "meta":
         return (id(tensor),)

@@ -1,0 +1,264 @@
+"""What forward leaves behind in the model: found, told at its line, lifted or frozen; and the model is put back."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+import trueport
+from tests.capture.helpers import assert_captured, assert_same, line_of, refusal
+from trueport.capture.replay import replay
+from trueport.capture.state import State
+
+
+def x(*sizes: int) -> torch.Tensor:
+    return torch.randn(*sizes)
+
+
+class RunningSum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, y):
+        self.total += y.sum(0)
+        self.calls.add_(1)
+        return y + self.total / self.calls
+
+
+class Replaces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, y):
+        self.mean = 0.9 * self.mean + 0.1 * y.mean(0)
+        return y - self.mean
+
+
+class Remembers(nn.Module):
+    """A plain tensor attribute, read before it is set."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = torch.zeros(2, 3)
+
+    def forward(self, y):
+        out = y + self.last
+        self.last = y
+        return out
+
+
+class WritesAView(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(4, 3))
+
+    def forward(self, y):
+        row = self.table[1]
+        row.copy_(y.sum(0))
+        return self.table * 2
+
+
+STATEFUL = {"added to": RunningSum, "replaced": Replaces, "attribute": Remembers, "through a view": WritesAView}
+
+
+def test_by_default_a_written_buffer_is_refused_at_its_line():
+    found = refusal(RunningSum(), (x(2, 3),)).diagnostics
+    assert [each.code for each in found if each.is_error] == ["TP203", "TP203"]
+    assert [line_of(each) for each in found if each.is_error] == ["self.total += y.sum(0)", "self.calls.add_(1)"]
+    assert all("inputs-outputs" in each.fix and "frozen" in each.fix for each in found if each.is_error)
+
+
+def test_a_replaced_buffer_is_refused_at_its_line():
+    found = [each for each in refusal(Replaces(), (x(2, 3),)).diagnostics if each.is_error]
+    assert [each.code for each in found] == ["TP203"]
+    assert line_of(found[0]).startswith("self.mean = ")
+
+
+def test_a_write_through_a_view_is_refused_at_its_line():
+    found = [each for each in refusal(WritesAView(), (x(2, 3),)).diagnostics if each.is_error]
+    assert [(each.code, line_of(each)) for each in found] == [("TP203", "row.copy_(y.sum(0))")]
+
+
+def run_state(kind: type[nn.Module], calls: int = 3) -> None:
+    """Lifted state, carried by hand from call to call, gives what eager gives in as many calls."""
+    torch.manual_seed(0)
+    model, reference = kind(), kind()
+    args = (x(2, 3),)
+    graph = assert_captured(model, args, [(x(2, 3),)], state=State.INPUTS_OUTPUTS)
+    state = dict(graph.lifted)
+    for _ in range(calls):
+        y = x(2, 3)
+        outputs = replay(graph, {"y": y, **state})
+        with torch.no_grad():
+            expected = reference(y)
+        first = next(iter(outputs.values()))
+        assert_same(first, expected)
+        state = {name: outputs[f"{name}_out"] for name in state}
+        for name, value in state.items():
+            assert_same(value.detach(), getattr(reference, name).detach())
+
+
+def test_lifted_state_that_is_added_to():
+    run_state(RunningSum)
+
+
+def test_lifted_state_that_is_replaced():
+    run_state(Replaces)
+
+
+def test_lifted_state_in_a_plain_attribute():
+    run_state(Remembers)
+
+
+def test_lifted_state_written_through_a_view():
+    run_state(WritesAView)
+
+
+def test_the_lifted_outputs_are_checked_in_onnx_runtime():
+    program = trueport.export(RunningSum(), (x(2, 3),), state="inputs-outputs")
+    assert program.report.verified
+    assert set(program.input_names) == {"y", "total", "calls"}
+    assert set(program.output_names) == {"output", "total_out", "calls_out"}
+    assert program.report.checks
+
+
+def test_frozen_state_keeps_its_present_value():
+    model = RunningSum()
+    model.total += 5
+    model.calls += 4
+    assert_captured(model, (x(2, 3),), [(x(2, 3),)], state=State.FROZEN)
+    program = trueport.export(model, (x(2, 3),), state="frozen")
+    assert program.input_names == ("y",)
+
+
+def test_batch_norm_in_training_mode_writes_its_statistics():
+    model = nn.BatchNorm1d(3).train()
+    found = [each for each in refusal(model, (x(4, 3),)).diagnostics if each.is_error]
+    assert {each.code for each in found} & {"TP003", "TP203"}
+
+
+def test_state_of_one_submodule_used_twice():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.counter = RunningSum()
+
+        def forward(self, y):
+            return self.counter(y) + self.counter(y * 2)
+
+    graph = assert_captured(Twice(), (x(2, 3),), [(x(2, 3),)], state=State.INPUTS_OUTPUTS)
+    assert set(graph.lifted) == {"counter.total", "counter.calls"}
+
+
+# --- attributes that are not tensors
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.seen = []
+
+    def forward(self, y):
+        self.count += 1
+        self.seen.append(y)
+        return y * 2
+
+
+class CountsAndUses(Counts):
+    def forward(self, y):
+        self.count += 1
+        return y * self.count
+
+
+def test_a_counter_that_nobody_reads_is_a_note():
+    program = trueport.export(Counts(), (x(2, 3),))
+    notes = [each for each in program.report.diagnostics if each.code == "TP203"]
+    assert notes
+    assert not any(each.is_error for each in notes)
+    assert any("count" in each.message for each in notes)
+    assert any("seen" in each.message for each in notes)
+
+
+def test_a_counter_that_a_later_call_reads_is_refused():
+    found = [each for each in refusal(CountsAndUses(), (x(2, 3),)).diagnostics if each.is_error]
+    assert [each.code for each in found] == ["TP203"]
+    assert "count" in found[0].message
+
+
+def test_a_cached_tensor_that_depends_on_nothing_is_a_note():
+    class CachesGrid(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.grid = None
+
+        def forward(self, y):
+            if self.grid is None:
+                self.grid = torch.arange(3.0)
+            return y + self.grid
+
+    model = CachesGrid()
+    program = trueport.export(model, (x(2, 3),))
+    assert program.report.verified
+    assert model.grid is None
+
+
+def test_a_tensor_kept_for_the_caller_to_look_at_is_a_note():
+    class KeepsFeatures(nn.Module):
+        def forward(self, y):
+            self.features = y * 2
+            return self.features + 1
+
+    model = KeepsFeatures()
+    program = trueport.export(model, (x(2, 3),))
+    assert not any(each.is_error for each in program.report.diagnostics)
+    assert not hasattr(model, "features")
+
+
+# --- state that the trace reads as a number
+
+
+class Doubles(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(2))
+
+    def forward(self, y):
+        factor = self.factor.item()
+        self.factor.add_(1)
+        return y * factor
+
+
+def test_lifted_state_that_was_read_as_a_number_is_not_baked_in():
+    run_state(Doubles)
+
+
+def test_state_that_grows_cannot_be_lifted():
+    class Grows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("past", torch.zeros(1, 3))
+
+        def forward(self, y):
+            self.past = torch.cat([self.past, y])
+            return self.past.sum(0)
+
+    found = [each for each in refusal(Grows(), (x(2, 3),), state="inputs-outputs").diagnostics if each.is_error]
+    assert [(each.code, line_of(each)) for each in found] == [("TP203", "self.past = torch.cat([self.past, y])")]
+
+
+def test_out_into_a_buffer_is_found_at_its_line():
+    class Into(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("room", torch.zeros(2, 3))
+
+        def forward(self, y):
+            torch.add(y, 1, out=self.room)
+            return self.room * 2
+
+    found = [each for each in refusal(Into(), (x(2, 3),)).diagnostics if each.is_error]
+    assert [(each.code, line_of(each)) for each in found] == [("TP203", "torch.add(y, 1, out=self.room)")]
