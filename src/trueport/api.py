@@ -165,7 +165,7 @@ class _Run:
             lowered = lower(graph, self.opset, self.custom)
             self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
         with self.stage("judge sizes"):
-            judged = judge_sizes(graph, job, lambda values: _accepts(job, values))
+            judged = judge_sizes(graph, job, lambda values: _accepts(job, values), self.verify)
             self.found += judged.diagnostics
             self.stop_on_errors()
         assert lowered.model is not None

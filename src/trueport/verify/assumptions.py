@@ -30,7 +30,9 @@ Sizes = Mapping[str, int]
 Accepts = Callable[[Sequence[object]], bool]
 
 _TRIES_PER_SIZE = 3
-_SIZES_PER_ASSUMPTION = 6
+_SIZES_TRIED = 4
+_SIZES_WANTED = 2
+"""How many sizes of each sort (empty or single; others) eager is asked about, and how many of them are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,12 @@ class SizesJudged:
     must_try: tuple[Sizes, ...]
 
 
-def judge_sizes(graph: Graph, job: Job, accepts: Accepts, seed: int = 0) -> SizesJudged:
-    """Settle every assumption of the trace. `accepts` runs eager on one value per leaf and says whether it raised."""
-    court = _Court(graph, job, accepts, seed)
+def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True, seed: int = 0) -> SizesJudged:
+    """Settle every assumption of the trace. `accepts` runs eager on one value per leaf and says whether it raised.
+
+    What only verification can settle is left alone where there will be none.
+    """
+    court = _Court(graph, job, accepts, verified, seed)
     for assumption in frozen_numbers(graph):
         court.say(_number_frozen(graph, assumption))
     for judged in judge(graph):
@@ -52,8 +57,8 @@ def judge_sizes(graph: Graph, job: Job, accepts: Accepts, seed: int = 0) -> Size
 
 
 class _Court:
-    def __init__(self, graph: Graph, job: Job, accepts: Accepts, seed: int) -> None:
-        self._graph, self._job, self._accepts, self._seed = graph, job, accepts, seed
+    def __init__(self, graph: Graph, job: Job, accepts: Accepts, verified: bool, seed: int) -> None:
+        self._graph, self._job, self._accepts, self._verified, self._seed = graph, job, accepts, verified, seed
         self._values = [leaf.value for leaf in job.leaves]
         self._example = example_sizes(job.leaves, self._values)
         self._free = {size.name: size for size in job.free_sizes}
@@ -77,6 +82,8 @@ class _Court:
         if judged.relates and not assumption.user_code:
             self.say(_related(self._graph, assumption))
             return
+        if not self._verified and not assumption.user_code:
+            return
         accepted = self._accepted(judged.broken_by)
         if not accepted:
             if assumption.user_code:
@@ -96,8 +103,11 @@ class _Court:
         """Sizes that break an assumption and that eager accepts; edge sizes and others each get their chance."""
         edges = [s for s in broken_by if any(n <= 1 for n in s.values())]
         others = [s for s in broken_by if s not in edges]
-        tried = [*others[:_SIZES_PER_ASSUMPTION], *edges[:_SIZES_PER_ASSUMPTION]]
-        return [full for sizes in tried if self._eager_accepts(full := self._complete(sizes))][:_SIZES_PER_ASSUMPTION]
+        found: list[Sizes] = []
+        for sort in (others, edges):
+            complete = (self._complete(sizes) for sizes in sort[:_SIZES_TRIED])
+            found += itertools.islice((sizes for sizes in complete if self._eager_accepts(sizes)), _SIZES_WANTED)
+        return found
 
     def _complete(self, sizes: Sizes) -> Sizes:
         """All free sizes: those given, those tied to them, the others as in the example."""
