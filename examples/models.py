@@ -1,4 +1,4 @@
-"""Two small models of the kind that exporters get wrong."""
+"""Three small models of the kind that exporters get wrong."""
 
 from __future__ import annotations
 
@@ -36,12 +36,30 @@ class Gate(nn.Module):
         return -x
 
 
+class Router(nn.Module):
+    """A tensor picks an entry of a Python list: nothing that a graph could hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router = nn.Linear(8, 4)
+        self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        best = self.router(x).argmax()
+        return self.experts[int(best)](x)
+
+
 def detector() -> nn.Module:
     """The detector with fixed weights, so that two processes mean the same model."""
-    torch.manual_seed(0)
+    torch.manual_seed(1)
     return Detector().eval()
 
 
 def gate() -> nn.Module:
     torch.manual_seed(0)
     return Gate().eval()
+
+
+def router() -> nn.Module:
+    torch.manual_seed(0)
+    return Router().eval()

@@ -2,14 +2,25 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class BranchOnTensor(Diagnostic):
-    """An `if`, a ternary, `and`/`or`/`not`, an `assert` or `bool(...)` asked for the value of a tensor, so
-    which code runs depends on numbers that are only known when the model runs.
+    """Python needed the value of a tensor to know what to run next, in a place where it cannot be kept
+    open: as a key of a dict, as an index into a Python list, as a length, in a library that was not
+    rewritten.
 
     ## Why
-    A trace sees one arm. Keeping only that arm gives a model that is right for the example and wrong,
-    without a word, for every input that takes the other one.
+    `if`, `while`, `and`, `or`, ternaries and comparisons on tensors are kept alive as `If` and `Loop`.
+    A dict or a list can only be asked with a real number, and the trace has none; with the example's
+    number, the model would be right for the example and wrong, without a word, for other inputs.
 
     ## Example
+    ```python
+    class Net(nn.Module):
+        def forward(self, x):
+            return {True: x * 2, False: -x}[bool(x.sum() > 0)]
+
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
+    ```
+
+    ## Mended
     ```python
     class Net(nn.Module):
         def forward(self, x):
@@ -20,19 +31,9 @@ class BranchOnTensor(Diagnostic):
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
-    ## Mended
-    ```python
-    class Net(nn.Module):
-        def forward(self, x):
-            return torch.where(x.sum() > 0, x * 2, -x)
-
-    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
-    ```
-
     ## Fix
-    Where both arms are cheap and have the same shape, compute both and choose with
-    `torch.where(condition, a, b)`. Where the test only guards against bad input, remove it or move it
-    out of `forward`.
+    Write the choice as `if`/`elif`/`else`; or, where both sides are cheap and of one shape, as
+    `torch.where(condition, a, b)`; or stack the candidates in a tensor and index that.
     """
 
     code = "TP101"

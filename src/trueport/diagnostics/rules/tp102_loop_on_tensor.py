@@ -2,42 +2,40 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class LoopOnTensor(Diagnostic):
-    """A `for` or `while` runs as often as a tensor, an integer argument or a free size says.
+    """The number of rounds of a Python loop depends on the value of a tensor, in a form that cannot be
+    kept as a `Loop`: the loop goes over a list whose length a tensor decided.
 
     ## Why
-    A trace unrolls the loop as often as it ran for the example. The exported model would then do that
-    many rounds for every input.
+    A trace would write the loop out as often as it ran for the example, and the exported model would
+    then do that many rounds for every input. `while`, and `for` over `range(n)` or over the rows of a
+    tensor, are kept alive as `Loop`.
 
     ## Example
     ```python
     class Net(nn.Module):
-        def forward(self, x, rounds):
-            for _ in range(rounds):
+        def forward(self, x):
+            for _ in [None] * int((x > 0).sum()):
                 x = x * 0.5 + 1
             return x
 
-    trueport.export(Net().eval(), (torch.randn(3), torch.tensor(4)), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Mended
     ```python
     class Net(nn.Module):
-        def __init__(self, rounds):
-            super().__init__()
-            self.rounds = rounds
-
         def forward(self, x):
-            for _ in range(self.rounds):
+            for _ in range((x > 0).sum()):
                 x = x * 0.5 + 1
             return x
 
-    trueport.export(Net(4).eval(), (torch.randn(3),), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Fix
-    If the count is one and the same in production, make it a constant: an attribute of the model, or
-    `constants=["rounds"]` for an integer argument. If the loop walks along an axis, the whole is often
-    one tensor operation (`cumsum`, `einsum`, `unfold`, a masked sum).
+    Loop over `range(n)` instead of over a list of that length. If the count is one and the same in
+    production, make it a constant: an attribute of the model, or `constants=["rounds"]` for an
+    argument.
     """
 
     code = "TP102"

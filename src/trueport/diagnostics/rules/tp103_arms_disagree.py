@@ -2,11 +2,13 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class ArmsDisagree(Diagnostic):
-    """The two arms of a branch (or a loop and what comes before it) leave a name with values that one ONNX value cannot
-    be: another dtype, another number of axes, another structure, or a tensor here and None there.
+    """The two arms of a branch (or a loop and what comes before it) leave a name with values that one ONNX
+    value cannot be: another dtype, another number of axes, another structure, or a tensor here and None
+    there.
 
     ## Why
-    A value of an ONNX graph has one dtype and one rank, whichever arm ran. Sizes may differ; dtype and rank may not.
+    A value of an ONNX graph has one dtype and one rank, whichever arm ran. Sizes may differ; dtype and
+    rank may not.
 
     ## Example
     ```python
@@ -35,8 +37,8 @@ class ArmsDisagree(Diagnostic):
     ```
 
     ## Fix
-    Give the name the same dtype and the same number of axes in both arms: cast in one of them, or keep a tensor (of zeros,
-    of size 0) where one arm has None.
+    Give the name the same dtype and the same number of axes in both arms: cast in one of them, or keep
+    a tensor (of zeros, of size 0) where one arm has None.
     """
 
     code = "TP103"

@@ -2,12 +2,13 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class OpenLength(Diagnostic):
-    """Something whose length is known only when the model runs (a list that a loop over a free size filled, the rows of a
-    tensor with a free first size) is used in a way that needs the length now.
+    """Something whose length is known only when the model runs (a list that a loop over a free size
+    filled, the rows of a tensor with a free first size) is used in a way that needs the length now.
 
     ## Why
-    An ONNX graph is written once, for every length. A loop over such a sequence becomes a `Loop`, and a list that it
-    fills can be stacked or concatenated; but code that has to be written down once per item cannot be exported.
+    An ONNX graph is written once, for every length. A loop over such a sequence becomes a `Loop`, and a
+    list that it fills can be stacked or concatenated; but code that has to be written down once per
+    item cannot be exported.
 
     ## Example
     ```python

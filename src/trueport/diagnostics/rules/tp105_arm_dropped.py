@@ -2,12 +2,12 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class ArmDropped(Diagnostic):
-    """An arm of a branch that only raises an error, or an assertion on a tensor, is not part of the exported model: ONNX
-    has no way to raise.
+    """An arm of a branch that only raises an error, or an assertion on a tensor, is not part of the
+    exported model: ONNX has no way to raise.
 
     ## Why
-    The exported model is meant for inputs that eager accepts. On the others eager raises, and the exported model gives
-    some result instead.
+    The exported model is meant for inputs that eager accepts. On the others eager raises, and the
+    exported model gives some result instead.
 
     ## Example
     ```python

@@ -2,11 +2,12 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 
 class LongUnrolling(Diagnostic):
-    """A Python loop with a plain number of rounds is written out once for each round, and there are very many.
+    """A Python loop with a plain number of rounds is written out once for each round, and there are very
+    many.
 
     ## Why
-    The trip count is an ordinary number of the Python program, so each round may differ from the others (another layer,
-    another branch), and all of them are traced. The graph grows with the count.
+    The trip count is an ordinary number of the Python program, so each round may differ from the others
+    (another layer, another branch), and all of them are traced. The graph grows with the count.
 
     ## Example
     ```python
@@ -29,7 +30,8 @@ class LongUnrolling(Diagnostic):
     ```
 
     ## Fix
-    Pass the count as an argument (a tensor or a number), which makes it one `Loop`, or compute without the loop.
+    Pass the count as an argument (a tensor or a number), which makes it one `Loop`, or compute without
+    the loop.
     """
 
     code = "TP106"

@@ -2,13 +2,13 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class CannotRewrite(Diagnostic):
-    """A branch or a loop depends on a traced value, and the function that holds it cannot be rewritten: its source is not
-    available (code made by `exec`, typed at a prompt, or compiled), or it uses a construct that is not rewritten
-    (`yield`, `async`).
+    """A branch or a loop depends on a traced value, and the function that holds it cannot be rewritten:
+    its source is not available (code made by `exec`, typed at a prompt, or compiled), or it uses a
+    construct that is not rewritten (`yield`, `async`).
 
     ## Why
-    A data-dependent branch is kept alive by rewriting the function around it. That needs the function's source, in a
-    form that can be taken apart into arms.
+    A data-dependent branch is kept alive by rewriting the function around it. That needs the function's
+    source, in a form that can be taken apart into arms.
 
     ## Example
     ```python

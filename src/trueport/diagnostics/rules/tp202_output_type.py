@@ -2,11 +2,13 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class OutputType(Diagnostic):
-    """`forward` returned, somewhere in its result, an object that is neither a dense tensor, a number, `None`,
-    a string, nor a container of these that can be taken apart. Sparse and quantised tensors are such objects.
+    """`forward` returned, somewhere in its result, an object that is neither a dense tensor, a number,
+    `None`, a string, nor a container of these that can be taken apart. Sparse and quantised tensors are
+    such objects.
 
     ## Why
-    The outputs of an ONNX model are dense tensors. Anything else would be lost or changed without a word.
+    The outputs of an ONNX model are dense tensors. Anything else would be lost or changed without a
+    word.
 
     ## Example
     ```python
@@ -27,8 +29,8 @@ class OutputType(Diagnostic):
     ```
 
     ## Fix
-    Return dense tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of the
-    outputs.
+    Return dense tensors in a dict, list, tuple, named tuple or dataclass. The keys become the names of
+    the outputs.
     """
 
     code = "TP202"

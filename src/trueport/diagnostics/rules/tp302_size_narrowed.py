@@ -2,20 +2,20 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class SizeNarrowed(Diagnostic):
-    """Python took a decision on a free size (`if x.shape[0] > 6:`), or an operation holds only for some of
-    its values. The graph that was traced is right on one side of that decision.
+    """Python took a decision on a free size that cannot be kept open (an index into a list, a key of a
+    dict, a number of pieces), so the graph that was traced is right for some of the declared sizes
+    only.
 
     ## Why
-    On the other side the exported model would give wrong values, with no error: the most common silent
-    failure of exporters.
+    For the other sizes the exported model would give wrong values, with no error: the most common
+    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; a list can only be asked
+    with a real number.
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.shape[0] > 6:
-                return x * 2
-            return -x
+            return x * [0.5, 2.0, 3.0][x.shape[0] % 3]
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -24,17 +24,14 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.shape[0] > 6:
-                return x * 2
-            return -x
+            return x * torch.tensor([0.5, 2.0, 3.0])[x.shape[0] % 3]
 
-    batch = torch.export.Dim("batch", min=7)
-    trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: batch},))
+    trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
 
     ## Fix
-    Either say that only these sizes come (`Dim("batch", min=7)`, `--dim batch=7..`), or take the
-    decision out of the Python code, as with `torch.where` or `torch.clamp`.
+    Write the decision as `if`/`else`, or with tensors as above. If only some sizes come, say so:
+    `Dim("batch", min=7)`, `--dim batch=7..`, or a derived size such as `3 * Dim("triples")`.
     """
 
     code = "TP302"

@@ -3,8 +3,8 @@ from trueport.diagnostics.base import Diagnostic
 
 class DataDependentSize(Diagnostic):
     """A size that depends on the values of a tensor (from `nonzero`, `x[mask]`, `.item()`, `unique`) was
-    used where torch has to know the number to go on: in a Python decision, or in an operation whose
-    result depends on it.
+    used where torch has to know the number to go on: the operation gives a different number of tensors,
+    or another rank, for different sizes.
 
     ## Why
     The size is different for each input. Any number put in its place would be the example's.
@@ -13,26 +13,24 @@ class DataDependentSize(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            kept = x[x > 0]
-            if kept.shape[0] == 0:
-                return torch.zeros(1)
-            return kept.max().reshape(1)
+            pieces = x[x > 0].split(2)      # how many pieces there are depends on the numbers
+            return pieces[0]
 
-    trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
+    trueport.export(Net().eval(), (torch.tensor([1.0, 2.0, -3.0, 4.0]),), "net.onnx")
     ```
 
     ## Mended
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.where(x > 0, x, 0.0).max().reshape(1)
+            return x[x > 0][:2]
 
-    trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
+    trueport.export(Net().eval(), (torch.tensor([1.0, 2.0, -3.0, 4.0]),), "net.onnx")
     ```
 
     ## Fix
-    Keep the full shape and mask the values (`torch.where`), so that no decision about the count is
-    needed. If the size is known to lie in a range, say so in the model: `torch._check(n > 0)`.
+    Take the part that you need by slicing, or keep the full shape and mask the values (`torch.where`).
+    If the size is known to lie in a range, say so in the model: `torch._check(n > 0)`.
     """
 
     code = "TP304"
