@@ -19,6 +19,7 @@ from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import ReadsState, State, settle_state
+from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.tracer import IsLeaf, Tracer, WritesInPlace
 from trueport.capture.weights import MemoryKey
@@ -201,6 +202,7 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
     root = tracer.regions[0]
     root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
     root.outputs = [o.value for o in (*named, *settled.outputs)]
+    root = tidy(root)
     return Graph(
         inputs=(*traced.inputs, *settled.inputs),
         outputs=(*named, *settled.outputs),

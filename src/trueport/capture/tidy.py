@@ -1,0 +1,123 @@
+"""Leaving out what nobody reads: nodes, outputs of branches, and values that a loop only passes along.
+
+    1. A node none of whose outputs is read is left out (no operator of a functionalised graph has another effect).
+    2. An output of an `If` that is not read is left out of the node and of both arms.
+    3. A carried value of a `Loop` is left out when neither its last value nor its value in a round is read.
+
+Sizes count as read wherever a value of that size is: a translation may ask for any size of what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sympy
+
+from trueport.capture.graph import Control, Node, Number, Region, Value
+
+
+@dataclass
+class _Wanted:
+    """What is read later: values, and symbols of sizes and numbers."""
+
+    values: set[Value] = field(default_factory=set)
+    symbols: set[sympy.Basic] = field(default_factory=set)
+
+    def read(self, argument: Any) -> None:
+        if isinstance(argument, Value):
+            self.values.add(argument)
+            self.read_sizes(argument)
+        elif isinstance(argument, Number):
+            self.symbols |= argument.expr.free_symbols
+        elif isinstance(argument, (tuple, list)):
+            for item in argument:
+                self.read(item)
+
+    def read_sizes(self, value: Value) -> None:
+        for size in value.shape:
+            if isinstance(size, sympy.Expr):
+                self.symbols |= size.free_symbols
+
+    def has(self, output: Any) -> bool:
+        """Whether an output is read, or is where a symbol that is read comes from."""
+        if isinstance(output, Number):
+            return bool(output.expr.free_symbols & self.symbols)
+        if isinstance(output, Value):
+            return output in self.values or any(s in self.symbols for s in output.shape if isinstance(s, sympy.Symbol))
+        return False
+
+    def add(self, other: _Wanted) -> None:
+        self.values |= other.values
+        self.symbols |= other.symbols
+
+
+def tidy(root: Region) -> Region:
+    """A graph's outermost region without what its outputs do not need."""
+    return _tidied_region(root, root.outputs)[0]
+
+
+def _tidied_region(region: Region, outputs: Sequence[Any]) -> tuple[Region, _Wanted]:
+    """A region that yields `outputs` only, and what it reads, of itself and of the scopes around it."""
+    wanted = _Wanted()
+    wanted.read(list(outputs))
+    kept: list[Node] = []
+    for node in reversed(region.nodes):
+        left = _tidied(node, wanted)
+        if left is None:
+            continue
+        kept.append(left)
+        wanted.read(left.args)
+        wanted.read(tuple(left.kwargs.values()))
+        for output in left.outputs:
+            if isinstance(output, Value):
+                wanted.read_sizes(output)
+    return Region(list(region.params), kept[::-1], list(outputs)), wanted
+
+
+def _tidied(node: Node, wanted: _Wanted) -> Node | None:
+    if node.outputs and not any(wanted.has(output) for output in node.outputs):
+        return None
+    if node.op is Control.IF:
+        return _tidied_if(node, wanted)
+    if node.op is Control.LOOP:
+        return _tidied_loop(node, wanted)
+    return node
+
+
+def _tidied_if(node: Node, wanted: _Wanted) -> Node:
+    read = [wanted.has(output) for output in node.outputs]
+    arms = []
+    for region in node.regions:
+        arm, inner = _tidied_region(region, _only(region.outputs, read))
+        arms.append(arm)
+        wanted.add(inner)
+    return replace(node, outputs=tuple(_only(node.outputs, read)), regions=tuple(arms))
+
+
+def _tidied_loop(node: Node, wanted: _Wanted) -> Node:
+    (body,) = node.regions
+    carried = len(body.params) - 1
+    going, *results = body.outputs
+    read = [wanted.has(output) for output in node.outputs]
+    while True:
+        tidied, inner = _tidied_region(body, [going, *_only(results, read)])
+        more = [read[i] or (i < carried and inner.has(body.params[i + 1])) for i in range(len(read))]
+        if more == read:
+            break
+        read = more
+    wanted.add(inner)
+    trips, first, *starts = node.args
+    keeps = read[:carried]
+    tidied.params = [body.params[0], *_only(body.params[1:], keeps)]
+    return replace(
+        node,
+        args=(trips, first, *_only(starts, keeps)),
+        outputs=tuple(_only(node.outputs, read)),
+        regions=(tidied,),
+    )
+
+
+def _only(items: Iterable[Any], kept: Iterable[bool]) -> list[Any]:
+    return [item for item, keep in zip(items, kept, strict=True) if keep]
