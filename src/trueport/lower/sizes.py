@@ -125,11 +125,22 @@ class Sizes:
             source = self._sources.get(self._op.scope, expr)
             if isinstance(source, _Item):
                 found = source.tensor
+            elif (flag := self._flag(expr)) is not None:
+                found = flag
             else:
                 found = self._op.Squeeze(self.length(expr), self._op.ints(0))
             found.sizes = ()
             self._scalars.put(self._op.scope, expr, found)
         return _in_kind(self._op, found, size)
+
+    def _flag(self, expr: sympy.Basic) -> Tensor | None:
+        """`u0 == 1` and `u0 != 1`, which is how the trace writes a bool, where u0 is the content of a bool tensor."""
+        if not isinstance(expr, sympy.Eq | sympy.Ne) or not expr.args[0].is_Symbol or expr.args[1] != 1:
+            return None
+        source = self._sources.get(self._op.scope, expr.args[0])
+        if not isinstance(source, _Item) or source.tensor.dtype != ir.DataType.BOOL:
+            return None
+        return source.tensor if isinstance(expr, sympy.Eq) else self._op.Not(source.tensor)
 
     def length(self, size: AnySize) -> Tensor:
         """As a tensor of shape [1]."""
@@ -155,22 +166,25 @@ class Sizes:
             self._vectors.put(self._op.scope, key, found)
         return found
 
-    def reshape_target(self, before: Sequence[Size] | None, after: Sequence[AnySize]) -> Tensor:
-        """The second input of `Reshape`: as constant as it can be.
+    def reshape_target(self, before: Sequence[Size] | None, after: Sequence[AnySize]) -> tuple[Tensor, bool]:
+        """The second input of `Reshape`, as constant as it can be, and whether a zero in it is meant as a zero.
 
         1. A size that stays on its axis is `0` (copy it).
-        2. One size may be `-1` when all others are known and positive; otherwise an empty tensor would leave it open.
-        3. The rest is computed.
+        2. One size may be `-1` when all others are known to be positive; an empty tensor would leave it open.
+        3. The rest is computed. What is computed may turn out to be zero; then no zero can mean a copy.
         """
         items = [_plain(size) for size in after]
+        known = [isinstance(item, int) for item in items]
         copied = [
-            not isinstance(item, int) and before is not None and i < len(before) and item == before[i]
+            not known[i] and before is not None and i < len(before) and item == before[i]
             for i, item in enumerate(items)
         ]
-        free = [i for i, item in enumerate(items) if not isinstance(item, int) and not copied[i]]
-        if len(free) == 1 and all(i == free[0] or self.is_positive(item) for i, item in enumerate(items)):
-            items[free[0]] = -1
-        return self.vector([0 if copy else item for item, copy in zip(items, copied, strict=True)])
+        open_ = [i for i in range(len(items)) if not known[i] and not copied[i]]
+        if len(open_) == 1 and all(i == open_[0] or self.is_positive(item) for i, item in enumerate(items)):
+            return self.vector([-1 if i == open_[0] else item for i, item in enumerate(items)]), False
+        if 0 in items or not all(self.is_positive(items[i]) for i in open_):
+            return self.vector(items), True
+        return self.vector([0 if copy else item for item, copy in zip(items, copied, strict=True)]), False
 
     def is_positive(self, size: AnySize | Tensor) -> bool:
         """Known to be at least 1, in every run."""
