@@ -174,3 +174,9 @@ def _adaptive_mean(self: torch.Tensor, output_size: Sizes) -> torch.Tensor:
 def _adaptive_max(self: torch.Tensor, output_size: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
     values = _adaptive_mean(self, output_size)
     return values, values.new_empty(values.shape, dtype=torch.int64)
+
+
+@result_of(aten.affine_grid_generator.default)
+def _affine_grid(theta: torch.Tensor, size: Sizes, align_corners: bool) -> torch.Tensor:
+    batch, _channels, *lengths = size
+    return theta.new_empty((batch, *lengths, len(lengths)))

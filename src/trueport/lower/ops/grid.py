@@ -1,0 +1,61 @@
+"""Sampling at the places that a grid says (optical flow, spatial transformers)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from trueport.capture.graph import Number, Size
+from trueport.lower.builder import Builder
+from trueport.lower.table import op
+from trueport.lower.tensor import Tensor
+
+_MODES = ("linear", "nearest", "cubic")
+_MODES_BEFORE_20 = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+_RUNTIME_SAMPLES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+@op("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
+def grid_sampler(
+    op: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"""
+    modes = _MODES if op.opset >= 20 else _MODES_BEFORE_20
+    inner = input.element if input.dtype in _RUNTIME_SAMPLES else ir.DataType.FLOAT
+    sampled = op.GridSample(
+        op.cast(input, inner),
+        op.cast(grid, inner),
+        mode=modes[interpolation_mode],
+        padding_mode=_PADDINGS[padding_mode],
+        align_corners=int(align_corners),
+    )
+    return op.cast(sampled, input.element)
+
+
+@op("aten::affine_grid_generator")
+def affine_grid_generator(op: Builder, theta: Tensor, size: Sequence[int | Number], align_corners: bool) -> Tensor:
+    """affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor
+
+    The pixels of an image [batch, channels, ..., height, width] as (x, y, ..., 1), transformed by theta.
+    """
+    lengths = op.result.shape[1:-1]
+    rank = len(lengths)
+    lines: list[Tensor] = []
+    for i, length in enumerate(lengths):
+        line = _coordinates(op, length, align_corners, theta.element)
+        lines.insert(0, op.expand(op.reshape(line, [length if i == j else 1 for j in range(rank)]), lengths))
+    lines.append(op.expand(op.const(1, theta.element), lengths))
+    pixels = op.reshape(op.Concat(*(op.Unsqueeze(line, op.ints(-1)) for line in lines), axis=-1), (-1, rank + 1))
+    moved = op.MatMul(pixels, op.Transpose(theta, perm=[0, 2, 1]))
+    return op.reshape(moved, op.result.shape)
+
+
+def _coordinates(op: Builder, length: Size, align_corners: bool, dtype: ir.DataType) -> Tensor:
+    """The pixels of an axis between -1 and 1: their centres, or the first and the last at the ends."""
+    place, count = op.cast(op.range(length), dtype), op.cast(op.size(length), dtype)
+    doubled = op.Sub(op.Add(op.Mul(place, 2), 1), count)
+    line = op.Div(doubled, op.Max(op.Sub(count, 1), 1) if align_corners else count)
+    line.settle((length,))
+    return line
