@@ -97,16 +97,51 @@ class DecidingShapes(_ShapeEnv):
     def __init__(self, before: Callable[[sympy.Basic], None], on_guard: Callable[[sympy.Basic], None]) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
         self._before, self._on_guard = before, on_guard
+        self._deciding = False
+        self._taken_as_one: set[sympy.Basic] = set()
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
-        forgiving = kwargs.get("fallback_value") is not None or len(args) > 3 and args[3] is not None
-        if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:  # type: ignore[arg-type]
-            self._before(orig_expr)
-        known = len(self.guards)
-        decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
+        forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
+        deciding, self._deciding = self._deciding, True
+        try:
+            if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:  # type: ignore[arg-type]
+                self._before(orig_expr)
+            known = len(self.guards)
+            decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
+        finally:
+            self._deciding = deciding
         for guard in self.guards[known:]:
             self._on_guard(guard.expr)
         return decided
+
+    def _maybe_evaluate_static(self, expr: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """What is certain about an expression; and, where a kernel asks whether to broadcast, what holds in general.
+
+        `x[:1]` has `Min(1, n)` rows, which is 1 but for an empty x. Torch takes "not certainly 1" for "not 1", and
+        would refuse `x + x[:1]`. It is taken as 1, and noted as an assumption: the empty x is one of the sizes to check.
+        """
+        known = super()._maybe_evaluate_static(expr, *args, **kwargs)
+        if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
+            return known
+        one, other = (side for side in expr.args)
+        size = one if other == 1 else other if one == 1 else None
+        if size is None or size.is_Symbol or not self._is_one_in_general(size):
+            return None
+        if size not in self._taken_as_one:
+            self._taken_as_one.add(size)
+            self._on_guard(sympy.Eq(size, 1))
+        return sympy.true if isinstance(expr, sympy.Eq) else sympy.false
+
+    # Torch's own method remembers its answers, and torch clears them through it.
+    _maybe_evaluate_static.cache_clear = _ShapeEnv._maybe_evaluate_static.cache_clear  # type: ignore[attr-defined]
+
+    def _is_one_in_general(self, size: sympy.Basic) -> bool:
+        symbols = sorted(size.free_symbols, key=str)
+        for more in (0, 1, 7, 1000):
+            sizes = {s: self.backed_var_to_val.get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
+            if size.xreplace(sizes) != 1:
+                return False
+        return True
 
     def new_size(self, name: str, hint: int, low: int, high: int | None) -> torch.SymInt:
         """A free size that may be 0 or 1, unlike torch's own (whose symbols are positive by construction)."""
@@ -359,3 +394,10 @@ HIGHER_ORDER: dict[str, Any] = {
 def share_functional_value(wrapped: torch.Tensor, other: torch.Tensor) -> None:
     """Make a functional tensor the same memory as another one (`tensor.data = other`)."""
     wrapped.elem = other.elem  # type: ignore[attr-defined]
+
+
+def size_functions() -> dict[str, Any]:
+    """The functions that torch writes sizes with (`FloorDiv`, `IntTrueDiv`, ...), by name."""
+    import torch.utils._sympy.functions as functions
+
+    return {name: value for name, value in vars(functions).items() if isinstance(value, type)}

@@ -1,0 +1,239 @@
+"""Sizes that depend on values: `nonzero`, masks, `.item()`, `repeat_interleave`; empty results included."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.capture.helpers import FREE, assert_captured, assert_exported
+
+ROWS = ({0: FREE},)
+
+
+def x(*sizes: int) -> torch.Tensor:
+    return torch.randn(*sizes)
+
+
+def both(model, args, others, *, dynamic_shapes=ROWS, export=True):
+    assert_captured(model, args, others, dynamic_shapes=dynamic_shapes)
+    if export:
+        assert_exported(model, args, others, dynamic_shapes=dynamic_shapes)
+
+
+MANY = [(x(7, 3),), (x(2, 3),), (-x(4, 3).abs() - 1,), (x(4, 3).abs() + 1,), (x(1, 3),), (x(0, 3),)]
+
+
+def test_nonzero_in_both_forms():
+    def model(y):
+        i, j = torch.nonzero(y > 0, as_tuple=True)
+        return torch.nonzero(y > 0), i + j
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_argwhere_and_where_with_one_argument():
+    def model(y):
+        return torch.argwhere(y > 0.5), torch.where(y > 0.5)[0]
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_a_mask_as_an_index():
+    def model(y):
+        kept = y[y[:, 0] > 0]
+        return kept * 2, kept.sum(0), y[y > 0]
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_masked_select():
+    def model(y):
+        return torch.masked_select(y, y > 0).exp()
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_two_masks_of_one_size_join():
+    """Both selections have as many rows as the mask has ones: torch cannot know it, eager never complains."""
+
+    def model(y):
+        mask = y[:, 0] > 0
+        return y[mask] + y[mask].flip(1)
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_what_a_mask_selects_goes_back_to_its_place():
+    def model(y):
+        mask = y > 0
+        out = torch.zeros_like(y)
+        out[mask] = y[mask] * 10
+        return out
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_an_item_as_a_size():
+    def model(y, n):
+        return y[: n.item()], torch.zeros(n.item(), 2), torch.arange(n.item())
+
+    others = [(x(5, 3), torch.tensor(k)) for k in (0, 1, 2, 5)]
+    both(model, (x(5, 3), torch.tensor(3)), others, dynamic_shapes=None)
+
+
+def test_an_item_as_a_factor():
+    def model(y, scale, count):
+        return y * scale.item() + count.item(), y / (count.item() + 1), y**2 * int(scale)
+
+    others = [(x(3), torch.tensor(s), torch.tensor(c)) for s, c in ((0.25, 7), (-1.5, 0), (3.0, 1))]
+    both(model, (x(3), torch.tensor(2.5), torch.tensor(2)), others, dynamic_shapes=None)
+
+
+def test_a_bool_item():
+    def model(y, flag):
+        return y * flag.item(), torch.where(flag, y, -y)
+
+    both(model, (x(3), torch.tensor(True)), [(x(3), torch.tensor(False))], dynamic_shapes=None)
+
+
+def test_an_item_of_a_computed_maximum():
+    def model(lengths):
+        longest = int(lengths.max())
+        return torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
+
+    others = [(torch.tensor(v),) for v in ([1], [5, 2], [0, 0, 0], [3, 3, 3, 1])]
+    both(model, (torch.tensor([2, 4, 1]),), others)
+
+
+def test_arange_over_items_with_a_step():
+    def model(start, end):
+        return torch.arange(start.item(), end.item(), 2) * 3
+
+    pairs = [(0, 7), (2, 3), (5, 5), (-4, 4)]
+    others = [(torch.tensor(a), torch.tensor(b)) for a, b in pairs]
+    both(model, (torch.tensor(1), torch.tensor(6)), others, dynamic_shapes=None)
+
+
+def test_repeat_interleave_by_a_tensor():
+    def model(y, times):
+        return torch.repeat_interleave(y, times, dim=0)
+
+    others = [(x(3, 2), torch.tensor(t)) for t in ([0, 0, 0], [1, 0, 5], [1, 1, 1])]
+    both(model, (x(3, 2), torch.tensor([2, 1, 3])), others, dynamic_shapes=None)
+
+
+def test_repeat_interleave_by_a_number():
+    def model(y):
+        return y.repeat_interleave(3, dim=0)
+
+    both(model, (x(4, 3),), MANY)
+
+
+def test_unique_with_its_inverse_and_counts():
+    def model(ids):
+        values, inverse, counts = torch.unique(ids, return_inverse=True, return_counts=True)
+        return values[inverse], values, counts
+
+    others = [(torch.tensor(v),) for v in ([1], [5, 5, 5], [9, 1, 9, 1, 4])]
+    both(model, (torch.tensor([3, 1, 3, 2]),), others)
+
+
+def test_split_by_sizes_from_a_tensor():
+    def model(y, sizes):
+        first, second = y.split(sizes.tolist())
+        return first.sum(0), second * 2
+
+    others = [(x(5, 3), torch.tensor(s)) for s in ([1, 4], [0, 5], [5, 0])]
+    both(model, (x(5, 3), torch.tensor([2, 3])), others, dynamic_shapes=None)
+
+
+def test_split_by_sizes_from_a_size():
+    def model(y):
+        half = y.shape[0] // 2
+        first, second = torch.split(y, [half, y.shape[0] - half])
+        return first, second
+
+    both(model, (x(4, 3),), [(x(7, 3),), (x(1, 3),), (x(0, 3),)])
+
+
+def test_tolist_of_an_input():
+    def model(y, where):
+        row, column = where.tolist()
+        return y[row, column] * row, row + column
+
+    others = [(x(4, 3), torch.tensor(w)) for w in ([0, 0], [3, 1])]
+    both(model, (x(4, 3), torch.tensor([1, 2])), others, dynamic_shapes=None)
+
+
+def test_topk_by_an_item():
+    def model(y, k):
+        return torch.topk(y, k.item()).values
+
+    both(model, (x(5), torch.tensor(3)), [(x(5), torch.tensor(k)) for k in (1, 5, 2)], dynamic_shapes=None)
+
+
+def test_bincount_and_its_size():
+    def model(ids):
+        return torch.bincount(ids)
+
+    others = [(torch.tensor(v),) for v in ([0], [5, 5], [1, 2, 3, 4])]
+    both(model, (torch.tensor([1, 3, 3]),), others, export=False)
+
+
+def test_the_number_of_kept_rows_returned():
+    def model(y):
+        kept = y[y[:, 0] > 0]
+        return kept.shape[0], kept.shape[0] * 2 + 1
+
+    both(model, (x(4, 3),), MANY)
+
+
+# --- the example's own sizes 0 and 1
+
+
+def test_an_example_of_one_row_leaves_the_rows_free():
+    def model(y):
+        return torch.cat([y, y]).mean(0), y.reshape(y.shape[0], -1), y + y[:1]
+
+    both(model, (x(1, 3),), [(x(4, 3),), (x(2, 3),)])
+
+
+def test_an_example_of_no_rows_leaves_the_rows_free():
+    def model(y):
+        return y * 2, y.sum(0), y.unsqueeze(1).expand(-1, 4, -1)
+
+    both(model, (x(0, 3),), [(x(4, 3),), (x(1, 3),)])
+
+
+def test_a_free_size_of_one_still_broadcasts():
+    """`y` with n=1 broadcasts against anything in eager; a graph traced with n=4 must do so, too."""
+
+    def model(y, z):
+        return y * z
+
+    both(model, (x(4, 3), x(4, 3)), [(x(1, 3), x(1, 3)), (x(2, 3), x(2, 3))], dynamic_shapes=({0: "n"}, {0: "n"}))
+
+
+def test_squeeze_of_a_free_axis_is_settled_by_eager():
+    """`squeeze()` drops an axis of 1, so what it returns has another rank there: told, never silent."""
+    import trueport
+
+    def model(y):
+        return y.squeeze(0) * 2
+
+    report = trueport.check(model, (x(4, 3),), dynamic_shapes=({0: FREE},))
+    assert [found.code for found in report.diagnostics if found.is_error]
+
+
+def test_a_slice_of_one_broadcasts_against_the_whole():
+    def model(y):
+        return y + y[:1], y - y[-1:], y * y[:, :1], (y[:1] + y[-1:]).expand(y.shape[0], -1)
+
+    both(model, (x(4, 3),), [(x(7, 3),), (x(1, 3),), (x(2, 3),)])
+
+
+def test_a_slice_of_one_kept_row_broadcasts_against_the_kept():
+    def model(y):
+        kept = y[y[:, 0] > 0]
+        return kept - kept[:1]
+
+    both(model, (x(4, 3),), MANY)
