@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import sympy
 
+from trueport.lower.precise import function
+
 if TYPE_CHECKING:
     from trueport.lower.builder import Builder
     from trueport.lower.tensor import Tensor
@@ -103,12 +105,11 @@ def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
 def _unary(op: Builder, name: str, x: Tensor) -> Tensor:
     if name == "log2":
         return op.Div(op.Log(x), math.log(2))
-    function: Callable[..., Tensor] = getattr(op, _UNARY[name])
-    return function(x)
+    return function(op, _UNARY[name], x)
 
 
 @rule(*_UNARY)
-def _function(op: Builder, expr: sympy.Basic) -> Tensor:
+def _plain_function(op: Builder, expr: sympy.Basic) -> Tensor:
     return _unary(op, type(expr).__name__, _part(op, expr, 0, FLOAT))
 
 

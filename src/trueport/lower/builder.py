@@ -145,10 +145,8 @@ class Builder:
         wanted = tuple(size.expr if isinstance(size, Number) else size for size in sizes)
         if x.sizes == wanted:
             return x
-        if any(size == 0 for size in wanted):
-            out = self.Reshape(x, self.shape(wanted), allowzero=1)
-        else:
-            out = self.Reshape(x, self.sizes.reshape_target(x.sizes, wanted))
+        target, zeros_meant = self.sizes.reshape_target(x.sizes, wanted)
+        out = self.Reshape(x, target, allowzero=int(zeros_meant) or None)
         out.settle(wanted)
         return out
 

@@ -181,7 +181,8 @@ class Sizes:
         ]
         open_ = [i for i in range(len(items)) if not known[i] and not copied[i]]
         if len(open_) == 1 and all(i == open_[0] or self.is_positive(item) for i, item in enumerate(items)):
-            return self.vector([-1 if i == open_[0] else item for i, item in enumerate(items)]), False
+            items[open_[0]] = -1
+            open_ = []
         if 0 in items or not all(self.is_positive(items[i]) for i in open_):
             return self.vector(items), True
         return self.vector([0 if copy else item for item, copy in zip(items, copied, strict=True)]), False

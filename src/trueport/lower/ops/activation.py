@@ -12,8 +12,8 @@ import torch
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import axis_of
-from trueport.lower.ops.precise import function, log1p
 from trueport.lower.ops.unary import expm1
+from trueport.lower.precise import function, log1p
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 

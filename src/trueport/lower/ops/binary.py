@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
-from trueport.lower.ops.precise import function
 from trueport.lower.ops.unary import trunc
+from trueport.lower.precise import function
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 

@@ -83,10 +83,23 @@ def nonzero_static(op: Builder, self: Tensor, *, size: int | Number, fill_value:
 @op("aten::masked_select")
 def masked_select(op: Builder, self: Tensor, mask: Tensor) -> Tensor:
     """masked_select(Tensor self, Tensor mask) -> Tensor"""
-    sizes = broadcast(self.known_sizes, mask.known_sizes)
-    flat = (count(sizes),)
-    values, kept = op.reshape(op.expand(self, sizes), flat), op.reshape(op.expand(mask, sizes), flat)
-    return op.Compress(values, op.cast(kept, BOOL), axis=0)
+    values, kept = alike(op, self, op.cast(mask, BOOL))
+    return op.Compress(op.Reshape(values, op.ints(-1)), op.Reshape(kept, op.ints(-1)), axis=0)
+
+
+def alike(op: Builder, *tensors: Tensor) -> list[Tensor]:
+    """Tensors broadcast to one shape. A free size may turn out to be 1, so the runtime finds out which."""
+    if all(x.sizes == tensors[0].sizes for x in tensors):
+        return list(tensors)
+    if all(isinstance(size, int) for x in tensors for size in x.known_sizes):
+        sizes = broadcast(*(x.known_sizes for x in tensors))
+        return [op.expand(x, sizes) for x in tensors]
+    largest = op.Shape(reduce(lambda wide, x: op.Expand(wide, op.Shape(x)), tensors, op.const(False)))
+    wide = [op.Expand(x, largest) for x in tensors]
+    sizes = broadcast(*(x.known_sizes for x in tensors))
+    for x in wide:
+        x.sizes = sizes
+    return wide
 
 
 @dataclass(frozen=True)

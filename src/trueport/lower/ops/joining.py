@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import onnx_ir as ir
 import sympy
 
 from trueport.capture.graph import Number, Size, Value
 from trueport.lower.builder import Builder
-from trueport.lower.ops.axes import LAST, axis_of, from_front, size_of, slice_axis, to_front
+from trueport.lower.ops.axes import LAST, axis_of, count, from_front, size_of, slice_axis, to_front
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 AnySize = int | Number
+INT64 = ir.DataType.INT64
 
 
 @op("aten::cat", "aten::concat", "aten::concatenate")
@@ -216,10 +218,7 @@ def roll(op: Builder, self: Tensor, shifts: Sequence[AnySize], dims: Sequence[in
     if not self.rank:
         return self
     if not dims:
-        total: Size = 1
-        for size in self.known_sizes:
-            total = total * size
-        flat = _rolled(op, op.reshape(self, (total,)), shifts[0], 0)
+        flat = _rolled(op, op.reshape(self, (count(self.known_sizes),)), shifts[0], 0)
         return op.reshape(flat, self.known_sizes)
     for shift, dim in zip(shifts, dims, strict=True):
         self = _rolled(op, self, shift, axis_of(dim, self.rank))
@@ -243,16 +242,34 @@ def _rolled(op: Builder, x: Tensor, shift: AnySize, axis: int) -> Tensor:
 
 @op("aten::repeat_interleave.Tensor")
 def repeat_interleave(op: Builder, repeats: Tensor, *, output_size: AnySize | None = None) -> Tensor:
-    """repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor
+    """repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"""
+    return op.cast(_owners(op, op.cast(repeats, INT64)), op.result.dtype)
 
-    The i-th position of the result is the number of groups that end at or before it: mark the ends, sum them up.
-    """
-    ends = op.CumSum(op.cast(repeats, op.result.dtype), op.const(0))
-    total = op.ReduceSum(op.cast(repeats, op.result.dtype), op.ints(0))
-    counts = op.Expand(op.const(0, op.result.dtype), op.Add(op.cast(total, op.ints(0).element), 1))
-    ones = op.Expand(op.const(1, op.result.dtype), op.Shape(ends))
-    marked = op.ScatterElements(counts, ends, ones, axis=0, reduction="add")
+
+def _owners(op: Builder, repeats: Tensor) -> Tensor:
+    """For each position of the repetition, which element it repeats: the number of elements whose repetitions end at
+    or before it. Mark the ends, sum them up."""
+    ends = op.CumSum(repeats, op.const(0))
+    total = op.ReduceSum(repeats, op.ints(0))
+    nothing = op.Expand(op.const(0), op.Add(total, 1))
+    ones = op.Expand(op.const(1), op.Shape(ends))
+    marked = op.ScatterElements(nothing, ends, ones, axis=0, reduction="add")
     return op.Slice(op.CumSum(marked, op.const(0)), op.ints(0), op.ints(-1), op.ints(0))
+
+
+@op("aten::repeat_interleave.self_Tensor")
+def repeat_interleave_each(
+    op: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: AnySize | None = None
+) -> Tensor:
+    """repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor
+
+    One number of repeats serves every element; a free size may turn out to be that one.
+    """
+    if dim is None:
+        self, dim = op.reshape(self, (count(self.known_sizes),)), 0
+    axis = axis_of(dim, self.rank)
+    each = op.Expand(op.cast(repeats, INT64), op.shape([self.known_sizes[axis]]))
+    return op.Gather(self, _owners(op, each), axis=axis)
 
 
 @op("aten::repeat_interleave.self_int")
@@ -261,10 +278,7 @@ def repeat_interleave_int(
 ) -> Tensor:
     """repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"""
     if dim is None:
-        total: Size = 1
-        for size in self.known_sizes:
-            total = total * size
-        self, dim = op.reshape(self, (total,)), 0
+        self, dim = op.reshape(self, (count(self.known_sizes),)), 0
     axis, sizes = axis_of(dim, self.rank), self.known_sizes
     wide = op.reshape(self, [*sizes[: axis + 1], 1, *sizes[axis + 1 :]])
     wide = op.expand(wide, [*sizes[: axis + 1], repeats, *sizes[axis + 1 :]])

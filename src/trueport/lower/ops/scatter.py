@@ -12,6 +12,7 @@ from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import axis_of, count
 from trueport.lower.ops.index import (
     MASKS,
+    alike,
     as_coordinates,
     back_in_place,
     positions,
@@ -76,11 +77,10 @@ def _where_masked(op: Builder, self: Tensor, mask: Tensor, value: Tensor) -> Ten
 @op("aten::masked_scatter")
 def masked_scatter(op: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor; as many of source as the mask has places"""
-    sizes = op.result.shape
-    wide = op.expand(self, sizes)
-    if not sizes:
-        return op.Where(op.cast(mask, BOOL), op.reshape(source, ()), wide)
-    places = op.transpose(positions(op, op.expand(mask, sizes)), (1, 0))
+    if not op.result.shape:
+        return op.Where(op.cast(mask, BOOL), op.reshape(source, ()), self)
+    wide, chosen = alike(op, self, op.cast(mask, BOOL))
+    places = op.transpose(positions(op, chosen), (1, 0))
     flat = op.reshape(op.cast(source, self.element), (count(source.known_sizes),))
     taken = op.Slice(flat, op.ints(0), op.Shape(places, start=0, end=1), op.ints(0))
     return op.ScatterND(wide, places, taken)

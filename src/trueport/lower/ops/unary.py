@@ -6,9 +6,9 @@ import math
 
 import onnx_ir as ir
 
+from trueport.lower import precise
 from trueport.lower.builder import Builder
-from trueport.lower.ops import precise
-from trueport.lower.ops.precise import function
+from trueport.lower.precise import function
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from trueport.lower.builder import Builder
-from trueport.lower.tensor import Tensor
+if TYPE_CHECKING:
+    from trueport.lower.builder import Builder
+    from trueport.lower.tensor import Tensor
 
 DOUBLE = ir.DataType.DOUBLE
-Function = Callable[[Builder, Tensor], Tensor]
+Function = Callable[["Builder", "Tensor"], "Tensor"]
 
 
 def tan(op: Builder, x: Tensor) -> Tensor:
