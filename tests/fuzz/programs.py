@@ -1,0 +1,92 @@
+"""Whole random programs: a module with a helper function, a method, and a forward."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import strategies as st
+
+from tests.fuzz.expressions import Kind, Names
+from tests.fuzz.statements import Lines, Statements
+
+_HEAD = """\
+import torch
+from torch import nn
+
+
+"""
+
+_CLASS = """\
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.last = None
+
+"""
+
+_FIRST = {
+    "h": (Kind.VECTOR, "y * 1"),
+    "z": (Kind.ROWS, "x * 1"),
+    "g": (Kind.VECTOR, "-y"),
+    "w": (Kind.MATRIX, "x[1:] + 1"),
+    "s": (Kind.SCALAR, "y.sum()"),
+    "i": (Kind.INT, "1"),
+    "f": (Kind.FLOAT, "0.5"),
+    "b": (Kind.BOOL, "False"),
+    "p": (Kind.PAIR, "(y, 2)"),
+    "total": (Kind.TOTAL, "0"),
+    "out": (Kind.LIST, "[]"),
+}
+"""The names that forward may begin with."""
+
+_RESULTS = (Kind.VECTOR, Kind.MATRIX, Kind.ROWS, Kind.SCALAR, Kind.INT, Kind.FLOAT, Kind.BOOL)
+
+
+def write_program(random: Random) -> str:
+    """The source of a module whose forward takes x [free, 3], y [3], c (an int tensor), n (an int) and q (a float)."""
+    helper = _function(random, "helper(a, j)", (Kind.VECTOR, Kind.INT))
+    part = _function(random, "part(self, a, j)", (Kind.VECTOR,))
+    return _HEAD + "\n".join(helper) + "\n" + _CLASS + _text(part) + "\n" + _text(_forward(random))
+
+
+def programs() -> st.SearchStrategy[str]:
+    """The sources of random programs."""
+    return st.randoms(use_true_random=False).map(write_program)
+
+
+def _function(random: Random, signature: str, returned: tuple[Kind, ...]) -> Lines:
+    made = Statements(random)
+    made.names = Names({"a": Kind.VECTOR, "j": Kind.INT})
+    made.inputs = frozenset(["a"])
+    made.returned = returned
+    made.budget = random.choice([1, 2, 4])
+    lines: Lines = []
+    while made.budget > 0:
+        made.budget -= 1
+        lines += made.statement(1, in_loop=False)
+    return [f"def {signature}:", *("    " + line for line in (*lines, *made.leave()))]
+
+
+def _forward(random: Random) -> Lines:
+    made = Statements(random)
+    made.in_method = True
+    made.helpers = random.random() < 0.5
+    made.names = Names({"x": Kind.ROWS, "y": Kind.VECTOR, "n": Kind.INT, "q": Kind.FLOAT})
+    made.inputs = frozenset(["x", "y", "n", "q"])
+    made.returned = tuple(random.choice(_RESULTS) for _ in range(random.randint(0, 2)))
+    made.budget = random.choice([4, 6, 9, 12])
+    lines = ["self.last = y"]
+    for name, (kind, value) in _FIRST.items():
+        if name in ("h", "z") or random.random() < 0.4:
+            lines.append(f"{name} = {value}")
+            made.names.kinds[name] = kind
+    while made.budget > 0:
+        made.budget -= 1
+        lines += made.statement(3, in_loop=False)
+    return ["def forward(self, x, y, c, n, q):", *("    " + line for line in (*lines, *made.leave()))]
+
+
+def _text(lines: Lines) -> str:
+    return "".join(f"    {line}\n" for line in lines)
