@@ -15,7 +15,7 @@ import sympy
 
 from trueport.capture.graph import Graph, SizeAssumption
 
-_ALWAYS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
+_ALWAYS = (*range(10), 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
 _IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
 _MOST_BROKEN = 12
 
@@ -47,6 +47,38 @@ def judge(graph: Graph) -> tuple[Judged, ...]:
     return tuple(found.values())
 
 
+def tied_sizes(graph: Graph) -> dict[str, set[str]]:
+    """Free sizes that the model needs equal, by name. An equality that Python code asked for is a decision, no need."""
+    groups: dict[str, set[str]] = {}
+    for assumption in graph.assumptions:
+        expr = assumption.expr
+        if assumption.user_code or not isinstance(expr, sympy.Eq):
+            continue
+        if all(side in graph.size_symbols for side in expr.args):
+            names = [graph.size_symbols[side].name for side in expr.args]
+            merged = set().union(*(groups.get(name, {name}) for name in names))
+            groups |= dict.fromkeys(merged, merged)
+    return groups
+
+
+def declared_sizes(graph: Graph) -> dict[sympy.Symbol, str | int]:
+    """What the model's file calls each free size: equal ones by the first one's name.
+
+    A size that was left to us (`Dim.AUTO`) and turned out to be fixed is a number there.
+    """
+    tied = tied_sizes(graph)
+    order = [size.name for size in graph.size_symbols.values()]
+    declared: dict[sympy.Symbol, str | int] = {
+        symbol: min(tied.get(size.name, {size.name}), key=order.index) for symbol, size in graph.size_symbols.items()
+    }
+    for assumption in graph.assumptions:
+        spoken_of = tuple(assumption.expr.free_symbols)
+        size = graph.size_symbols.get(spoken_of[0]) if len(spoken_of) == 1 else None
+        if size is not None and size.auto and (only := _judge(graph, assumption).only) is not None:
+            declared[spoken_of[0]] = only
+    return declared
+
+
 def frozen_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
     """Decisions that were taken on a Python-number argument."""
     numbers = set(graph.number_symbols)
@@ -71,9 +103,7 @@ def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
     return Judged(assumption, tuple(broken[:_MOST_BROKEN]), only)
 
 
-def _candidates(
-    graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]
-) -> Iterator[Mapping[sympy.Symbol, int]]:
+def _candidates(graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]) -> Iterator[Mapping[sympy.Symbol, int]]:
     """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds."""
     mentioned = {int(n) + d for n in expr.atoms(sympy.Integer) for d in (-1, 0, 1) if abs(int(n)) < 1 << 20}
     per_symbol = []

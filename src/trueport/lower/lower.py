@@ -17,6 +17,7 @@ import numpy as np
 import onnx_ir as ir
 import sympy
 
+from trueport.capture.assumptions import declared_sizes
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
@@ -76,7 +77,7 @@ class Lowering:
         self.diagnostics: list[Diagnostic] = []
         self.op = Builder(opset, _names(graph))
         self.op.sizes.name(
-            {symbol: size.name for symbol, size in graph.size_symbols.items()},
+            declared_sizes(graph),
             {symbol: size.minimum for symbol, size in graph.size_symbols.items()},
         )
         self.weights = Weights(self.op, graph.weights)

@@ -54,20 +54,23 @@ class Sizes:
 
     def __init__(self, builder: Builder) -> None:
         self._op = builder
-        self._names: Mapping[sympy.Basic, sympy.Symbol] = {}
+        self._names: Mapping[sympy.Basic, sympy.Basic] = {}
         self._minimum: Mapping[sympy.Basic, int] = {}
         self._sources: Shelf[sympy.Basic, _Axis | _Item] = Shelf("size sources")
         self._lengths: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape [1]")
         self._scalars: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape []")
         self._vectors: Shelf[tuple[object, ...], Tensor] = Shelf("shapes")
         self._on_axes: set[sympy.Basic] = set()
-        self._declared: dict[sympy.Basic, str] = {}
+        self._declared: dict[sympy.Basic, str | int] = {}
 
     # What is known beforehand
 
-    def name(self, symbols: Mapping[sympy.Symbol, str], minimum: Mapping[sympy.Symbol, int]) -> None:
-        """The user's names of the free sizes, and how small each may be."""
-        self._names = {symbol: sympy.Symbol(name) for symbol, name in symbols.items()}
+    def name(self, symbols: Mapping[sympy.Symbol, str | int], minimum: Mapping[sympy.Symbol, int]) -> None:
+        """The user's names of the free sizes (a number where one is fixed after all), and how small each may be."""
+        self._names = {
+            symbol: sympy.Integer(name) if isinstance(name, int) else sympy.Symbol(name)
+            for symbol, name in symbols.items()
+        }
         self._minimum = dict(minimum)
 
     def declared(self, sizes: Sequence[Size]) -> ir.Shape:
@@ -77,9 +80,10 @@ class Sizes:
     def _declare(self, size: sympy.Expr) -> int | str:
         if size.is_Integer:
             return int(size)
-        if (text := self._declared.get(size)) is None:
-            text = self._declared[size] = str(size.xreplace(self._names))
-        return text
+        if (declared := self._declared.get(size)) is None:
+            known = size.xreplace(self._names)
+            declared = self._declared[size] = int(known) if known.is_Integer else str(known)
+        return declared
 
     # Binding
 

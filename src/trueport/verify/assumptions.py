@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from trueport.capture.assumptions import Judged, frozen_numbers, judge
+from trueport.capture.assumptions import Judged, frozen_numbers, judge, tied_sizes
 from trueport.capture.graph import Graph, SizeAssumption
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
@@ -62,7 +62,7 @@ class _Court:
         self._values = [leaf.value for leaf in job.leaves]
         self._example = example_sizes(job.leaves, self._values)
         self._free = {size.name: size for size in job.free_sizes}
-        self._tied = _tied(graph)
+        self._tied = tied_sizes(graph)
         self._known: dict[tuple[tuple[str, int], ...], bool] = {}
         self._said: set[tuple[object, ...]] = set()
         self.diagnostics: list[Diagnostic] = []
@@ -151,19 +151,6 @@ class _Court:
             seen=(f"traced with {_words(self._example, assumption.symbols)}; eager also accepts {missing}",),
             fix="compute without the branch, or narrow the declared range of the size to one side of it",
         )
-
-
-def _tied(graph: Graph) -> dict[str, set[str]]:
-    """Sizes that the model needs equal."""
-    groups: dict[str, set[str]] = {}
-    for assumption in graph.assumptions:
-        expr = assumption.expr
-        if isinstance(expr, sympy.Eq) and all(side in graph.size_symbols for side in expr.args):
-            names = [graph.size_symbols[side].name for side in expr.args]
-            merged = set().union(*(groups.get(n, {n}) for n in names))
-            for name in merged:
-                groups[name] = merged
-    return groups
 
 
 def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:

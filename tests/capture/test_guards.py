@@ -1,0 +1,255 @@
+"""What the trace had to assume about a free size: nothing narrows one silently.
+
+A decision of the user's own code is kept alive as a branch where it can be; whatever is left frozen or narrowed is an
+error at its line; what eager needs as well is a note; and a relation between two sizes unifies their names.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import trueport
+from tests.capture.helpers import FREE, assert_captured, assert_exported, line_of, refusal
+
+ROWS = ({0: "rows"},)
+
+
+def x(*sizes: int) -> torch.Tensor:
+    return torch.randn(*sizes)
+
+
+def errors(model, args, **options):
+    return [found for found in refusal(model, args, **options).diagnostics if found.is_error]
+
+
+# --- frozen
+
+
+def test_a_reshape_to_a_number_freezes_at_its_line_and_says_the_value():
+    def model(y):
+        return y.reshape(8, 6)
+
+    (found,) = errors(model, (x(8, 6),), dynamic_shapes=ROWS)
+    assert found.code == "TP301"
+    assert line_of(found) == "return y.reshape(8, 6)"
+    assert "rows" in found.message
+    assert "8" in found.message
+
+
+def test_a_view_with_a_literal():
+    def model(y):
+        return y.view(4, 2, 3).sum(1)
+
+    (found,) = errors(model, (x(8, 3),), dynamic_shapes=ROWS)
+    assert (found.code, line_of(found)) == ("TP301", "return y.view(4, 2, 3).sum(1)")
+
+
+def test_a_constant_of_one_fixed_length():
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter(x(8, 3))
+
+        def forward(self, y):
+            return y + self.table
+
+    (found,) = errors(Positions(), (x(8, 3),), dynamic_shapes=ROWS)
+    assert (found.code, line_of(found)) == ("TP301", "return y + self.table")
+
+
+def test_a_linear_layer_over_the_free_size():
+    (found,) = errors(nn.Linear(8, 2), (x(3, 8),), dynamic_shapes=({1: "width"},))
+    assert found.code == "TP301"
+    assert "width" in found.message
+
+
+def test_the_size_taken_as_a_plain_number():
+    def model(y):
+        n = int(y.shape[0])
+        return y * n, torch.zeros(n)
+
+    assert_captured(model, (x(4, 3),), [(x(7, 3),), (x(1, 3),)], dynamic_shapes=ROWS)
+
+
+def test_numpy_computes_with_the_size():
+    import numpy as np
+
+    def model(y):
+        return y * float(np.sqrt(np.array(y.shape[0])))
+
+    found = errors(model, (x(4, 3),), dynamic_shapes=ROWS)
+    assert found
+    assert line_of(found[0]).startswith("return y * float(np.sqrt")
+
+
+def test_every_freezing_line_is_told():
+    def model(y, z):
+        first = y.reshape(8, 6)
+        second = z.reshape(3, 4)
+        return first.sum() + second.sum()
+
+    found = errors(model, (x(8, 6), x(6, 2)), dynamic_shapes=({0: "rows"}, {0: "others"}))
+    assert [line_of(each) for each in found] == ["first = y.reshape(8, 6)", "second = z.reshape(3, 4)"]
+
+
+def test_a_reshape_that_eager_allows_for_more_sizes_stays_free():
+    """`reshape(8, -1)` of rows × 6 needs 6 rows to be a multiple of 8: eager says so too, and rows=4 is as good as 8."""
+
+    def model(y):
+        return y.reshape(8, -1)
+
+    assert_exported(model, (x(8, 6),), [(x(4, 6),), (x(16, 6),)], dynamic_shapes=ROWS)
+
+
+# --- decided by Python
+
+
+def test_a_branch_on_a_size_keeps_both_arms():
+    def model(y):
+        if y.shape[0] > 6:
+            return y * 2
+        return y + 1
+
+    others = [(x(n, 3),) for n in (7, 6, 1, 0, 12)]
+    assert_captured(model, (x(4, 3),), others, dynamic_shapes=ROWS)
+    assert_exported(model, (x(4, 3),), others, dynamic_shapes=ROWS)
+
+
+def test_a_loop_over_a_size_runs_as_often_as_the_size_says():
+    def model(y):
+        total = torch.zeros(3)
+        for i in range(y.shape[0]):
+            total = total * 0.5 + y[i]
+        return total
+
+    others = [(x(n, 3),) for n in (7, 1, 0)]
+    assert_captured(model, (x(4, 3),), others, dynamic_shapes=ROWS)
+    assert_exported(model, (x(4, 3),), others, dynamic_shapes=ROWS)
+
+
+def test_a_branch_that_cannot_be_rewritten_is_refused_at_its_line():
+    scope: dict = {}
+    exec("def model(y):\n    if y.shape[0] > 6:\n        return y * 2\n    return y + 1\n", scope)
+    (found,) = errors(scope["model"], (x(4, 3),), dynamic_shapes=ROWS)
+    assert found.code in ("TP107", "TP302")
+    assert found.where.line == 2
+
+
+def test_an_assertion_that_eager_makes_too_is_no_error():
+    def model(y):
+        assert y.shape[0] % 2 == 0
+        return y.reshape(-1, 2, 3).sum(1)
+
+    program = assert_exported(model, (x(4, 3),), [(x(6, 3),)], dynamic_shapes=ROWS)
+    assert not any(found.is_error for found in program.report.diagnostics)
+
+
+# --- declared ranges
+
+
+def test_a_range_makes_a_decision_harmless():
+    def model(y):
+        if y.shape[0] > 6:
+            return y * 2
+        return y + 1
+
+    graph = assert_captured(
+        model, (x(8, 3),), [(x(7, 3),), (x(20, 3),)], dynamic_shapes=({0: Dim("rows", min=7, max=20)},)
+    )
+    assert not graph.assumptions
+    assert [str(node.op) for node in graph.root.nodes] == ["aten.mul.Tensor"]
+
+
+def test_a_range_of_one_side_only():
+    def model(y):
+        return y[:4].reshape(4, 3)
+
+    assert_exported(model, (x(8, 3),), [(x(4, 3),)], dynamic_shapes=({0: Dim("rows", min=4)},))
+
+
+# --- left to us
+
+
+def test_an_automatic_size_that_freezes_is_a_warning():
+    def model(y):
+        return y.reshape(8, 6) * 2
+
+    program = assert_exported(model, (x(8, 6),), dynamic_shapes=({0: Dim.AUTO},))
+    frozen = [found for found in program.report.diagnostics if found.code == "TP301"]
+    assert [found.weight.value for found in frozen] == ["warning"]
+    assert line_of(frozen[0]) == "return y.reshape(8, 6) * 2"
+    assert program.model.graph.inputs[0].shape[0] == 8
+
+
+def test_an_automatic_size_that_stays_free_is_not_told():
+    def model(y):
+        return y * 2
+
+    program = trueport.export(model, (x(8, 6),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+    assert not program.report.diagnostics
+    assert all(not str(size).isdigit() for size in program.model.graph.inputs[0].shape)
+
+
+def test_a_static_size_stays_fixed():
+    def model(y):
+        return y * 2
+
+    program = trueport.export(model, (x(8, 6),), dynamic_shapes=({0: FREE, 1: Dim.STATIC},))
+    assert program.model.graph.inputs[0].shape[1] == 6
+
+
+# --- relations between sizes
+
+
+def test_two_sizes_that_must_be_equal_are_told_and_get_one_name():
+    def model(a, b):
+        return a + b
+
+    args = (x(4, 3), x(4, 3))
+    program = assert_exported(model, args, [(x(7, 3), x(7, 3))], dynamic_shapes=({0: "left"}, {0: "right"}))
+    related = [found for found in program.report.diagnostics if found.code == "TP303"]
+    assert [found.weight.value for found in related] == ["note"]
+    assert line_of(related[0]) == "return a + b"
+    first, second = program.model.graph.inputs
+    assert str(first.shape[0]) == str(second.shape[0])
+    assert str(program.model.graph.outputs[0].shape[0]) == str(first.shape[0])
+
+
+def test_three_sizes_in_a_chain_get_one_name():
+    def model(a, b, c):
+        return a + b, b * c
+
+    args = (x(4), x(4), x(4))
+    program = assert_exported(model, args, dynamic_shapes=({0: "p"}, {0: "q"}, {0: "r"}))
+    assert len({str(given.shape[0]) for given in program.model.graph.inputs}) == 1
+
+
+def test_a_size_that_is_the_sum_of_two():
+    def model(a, b, c):
+        return torch.cat([a, b]) * c
+
+    args = (x(2), x(3), x(5))
+    program = assert_exported(model, args, [(x(1), x(4), x(5))], dynamic_shapes=({0: "p"}, {0: "q"}, {0: "r"}))
+    assert [found.code for found in program.report.diagnostics if found.code == "TP303"] == ["TP303"]
+
+
+def test_derived_dimensions_need_no_relation():
+    half = Dim("half")
+
+    def model(a, b):
+        return a.reshape(-1, 2).sum(1) + b
+
+    program = assert_exported(model, (x(6), x(3)), [(x(10), x(5))], dynamic_shapes=({0: 2 * half}, {0: half}))
+    assert not [found for found in program.report.diagnostics if found.is_error]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_small_example_freezes_nothing(size):
+    def model(y):
+        return torch.softmax(y @ y.t(), -1).sum(0, keepdim=True)
+
+    program = assert_exported(model, (x(size, 3),), [(x(5, 3),)], dynamic_shapes=ROWS)
+    assert str(program.model.graph.inputs[0].shape[0]) == "rows"
