@@ -104,7 +104,7 @@ _NEVER_CAST = frozenset(("condition", "mask"))
 def align(op: Builder, node: Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands of an elementwise operator, in the dtype in which eager computes it.
 
-    1. The dtype of the result, where that is not bool.
+    1. The dtype of the result, where that is not bool; but float32 for bfloat16, which is rounded only at the end.
     2. For a comparison, the dtype that the operands promote to.
     3. For a logical operator, bool.
 
@@ -115,7 +115,7 @@ def align(op: Builder, node: Node, args: list[Any], kwargs: dict[str, Any]) -> t
         return args, kwargs
     name = _base_name(node)
     if result.dtype is not torch.bool:
-        dtype = onnx_dtype(result.dtype)
+        dtype = ir.DataType.FLOAT if result.dtype is torch.bfloat16 else onnx_dtype(result.dtype)
     elif name in _COMPARISONS:
         dtype = promoted(*args)
     elif name in _LOGICAL:

@@ -234,7 +234,8 @@ def _rolled(op: Builder, x: Tensor, shift: AnySize, axis: int) -> Tensor:
             return x
         out = op.Concat(slice_axis(op, x, axis, start, LAST), slice_axis(op, x, axis, 0, start), axis=axis)
     else:
-        positions = op.Mod(op.Sub(op.range(length), op.size(shift)), op.size(length))
+        # The runtime refuses to divide by zero even where there is nothing to divide.
+        positions = op.Mod(op.Sub(op.range(length), op.size(shift)), op.Max(op.size(length), 1))
         out = op.Gather(x, positions, axis=axis)
     out.settle(sizes)
     return out

@@ -12,6 +12,7 @@ dropped(
     "aten::_assert_scalar",
     "aten::_assert_tensor_metadata",
     "aten::_functional_assert_async.msg",
+    "aten::_linalg_check_errors",
     "aten::_functional_assert_scalar",
     "aten::sym_constrain_range",
     "aten::sym_constrain_range_for_size",

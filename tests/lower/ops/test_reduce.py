@@ -1,0 +1,90 @@
+"""Reductions over known and free axes, of nothing, and in the dtype that eager gives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.lower.through_onnx import check
+
+ROWS = {0: {0: "rows"}}
+FREE = {0: {0: "rows", 1: "columns"}}
+
+NAMES = "sum mean amax amin prod argmax argmin var std logsumexp".split()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_axis_kept_or_not_and_all_axes(name):
+    function = getattr(torch, name)
+    check(
+        lambda x: (function(x, 1), function(x, dim=0, keepdim=True)),
+        (torch.randn(2, 3),),
+        (torch.randn(5, 4),),
+        free=FREE,
+    )
+    if name != "logsumexp":
+        check(lambda x: function(x), (torch.randn(2, 3),), (torch.randn(5, 4),), free=FREE)
+
+
+def test_of_nothing():
+    def forward(x):
+        return x.sum(0), x.mean(0), x.any(0), x.all(0), x.prod(0), x.mean()
+
+    check(forward, (torch.randn(2, 3),), (torch.randn(0, 3),), free=ROWS)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_integers_and_truth_add_up_in_int64(dtype):
+    def forward(x):
+        return x.sum(), x.sum(0), x.prod(), x.any(), x.all(1), x.cumsum(0), x.count_nonzero(), x.max()
+
+    check(forward, (torch.randint(0, 3, (2, 3)).to(dtype),))
+
+
+def test_extremes_with_their_places():
+    check(lambda x: (x.max(1), x.min(0), x.max(0, keepdim=True), torch.aminmax(x)), (torch.randn(4, 3),))
+
+
+def test_spread_with_a_correction():
+    def forward(x):
+        return x.var(0, correction=0), x.std(1, unbiased=False), torch.var_mean(x, 1), torch.std_mean(x)
+
+    check(forward, (torch.randn(2, 3),), (torch.randn(5, 3),), free=ROWS)
+
+
+def test_the_variance_of_one_row_is_not_a_number():
+    check(lambda x: x.var(0), (torch.randn(3, 2),), (torch.randn(1, 2),), free=ROWS)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, math.inf, -math.inf])
+def test_norms(order):
+    def forward(x):
+        norm = torch.linalg.vector_norm
+        return norm(x, order), norm(x, order, 1), norm(x, order, 0, keepdim=True), x.norm(dim=1), F.normalize(x)
+
+    check(forward, (torch.randn(4, 3),))
+
+
+def test_distances():
+    check(
+        lambda a, b: (torch.cdist(a, b), torch.cdist(a, b, p=1), torch.dist(a[:3], b)),
+        (torch.randn(4, 5), torch.randn(3, 5)),
+    )
+
+
+def test_running_totals():
+    def forward(x):
+        return x.cumsum(0), x.cumprod(1), x.cumprod(0), x.logcumsumexp(0), x.cummax(0), x.cummin(1), (x > 0).cumsum(1)
+
+    check(forward, (torch.randn(4, 5),), (torch.randn(7, 5),), free=ROWS)
+
+
+def test_a_sum_in_another_dtype():
+    check(lambda x: (x.sum(dtype=torch.float64), x.mean(0, dtype=torch.float32)), (torch.randint(0, 9, (4, 3)),))
+
+
+def test_of_a_number():
+    check(lambda x: (x.sum(), x.max(), x.argmax(), x.sum(0), x.softmax(0), x.cumsum(0), x.any()), (torch.tensor(2.5),))
