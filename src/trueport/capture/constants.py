@@ -69,7 +69,7 @@ class Constants:
             node = self._producer.get(wanted)
             if node is None or isinstance(node.op, Control) or not _is_steady(node.op):
                 raise _NotConstant
-            missing = [v for v in _values((node.args, tuple(node.kwargs.values()))) if v not in self._known]
+            missing = [v for v in values_in((node.args, tuple(node.kwargs.values()))) if v not in self._known]
             if missing:
                 waiting.extend(missing)
                 continue
@@ -105,9 +105,10 @@ def _is_steady(op: OpOverload) -> bool:
     return torch.Tag.nondeterministic_seeded not in op.tags
 
 
-def _values(argument: Any) -> list[Value]:
+def values_in(argument: Any) -> list[Value]:
+    """The values that an argument of a node holds."""
     if isinstance(argument, Value):
         return [argument]
-    if isinstance(argument, tuple):
-        return [v for a in argument for v in _values(a)]
+    if isinstance(argument, (tuple, list)):
+        return [v for a in argument for v in values_in(a)]
     return []

@@ -110,8 +110,14 @@ class ControlFlow:
             if arm.raised is not None:
                 self._drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
-        merging = Merging(self.tracer, place, mark)
+        merging = Merging(self.tracer, place, mark, self._again())
         return self._join(test, arms, merging, state, memories)
+
+    def _again(self) -> Callable[[], None]:
+        """What a value on which the arms disagree does when it is used."""
+        frame = self.tracer.places.asking_frame()
+        code, line = (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
+        return lambda: self.tracer.demand.want_tail(code, line)
 
     def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that."""
@@ -270,10 +276,13 @@ def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
         keys = [*then, *(k for k in orelse if k not in then)]
         return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
     if isinstance(then, set):
-        return then if then == orelse else {Disagreement("a set", "one thing", "another", merging.place)}
+        if then != orelse:
+            Disagreement("a set", "one", "another", merging.place, merging.again).complain()
+        return then
     if len(then) == len(orelse):
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
-    return [Disagreement("a list", f"{len(then)} items long", f"{len(orelse)} items long", merging.place)]
+    lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
+    return [Disagreement("a list", *lengths, merging.place, merging.again)]
 
 
 def _merged_writes(

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from trueport.capture.symbols import Symbols
 
 
+_MOST_TAILS = 6
+"""Each doubles what follows it."""
+
+
 class NeedsRewrite(BaseException):
     """The trace met a decision in a function that was not rewritten yet. No `except Exception` of the user's stops it."""
 
@@ -25,11 +29,20 @@ class NeedsRewrite(BaseException):
         self.code, self.place = code, place
 
 
+class NeedsTail(BaseException):
+    """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
+
+
 class Demand:
     """Watches for decisions of the user's code in one export, over all its traces."""
 
     def __init__(self, rewriting: Rewriting | None = None) -> None:
         self._rewriting = rewriting
+        self._tails_left = _MOST_TAILS
 
     def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> None:
         """A plain answer is wanted where only a symbol is known."""
@@ -50,6 +63,14 @@ class Demand:
             frame = frame.f_back
         if not self._rewriting.covers(frame.f_code):
             raise NeedsRewrite(frame.f_code, places.here())
+
+    def want_tail(self, code: CodeType | None, line: int) -> None:
+        """Start again with the rest of the block inside the branch on this line; returns where that was tried before."""
+        if self._rewriting is None or code is None or self._tails_left == 0:
+            return
+        if self._rewriting.add_tail(code, line):
+            self._tails_left -= 1
+            raise NeedsTail(line)
 
     def rewrite(self, needed: NeedsRewrite) -> None:
         assert self._rewriting is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,11 +26,19 @@ _COMPARABLE = (str, bytes, torch.dtype, torch.device, enum.Enum)
 class Disagreement:
     """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
 
-    def __init__(self, name: str, then: str, orelse: str, place: Place) -> None:
-        self.__dict__["_said"] = (name, then, orelse, place)
+    __slots__ = ("_said",)
+    _said: tuple[str, str, str, Place, Callable[[], None] | None]
+
+    def __init__(
+        self, name: str, then: str, orelse: str, place: Place, again: Callable[[], None] | None = None
+    ) -> None:
+        object.__setattr__(self, "_said", (name, then, orelse, place, again))
 
     def complain(self) -> Any:
-        name, then, orelse, place = self.__dict__["_said"]
+        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
+        name, then, orelse, place, again = self._said
+        if again is not None:
+            again()
         raise ExportError(
             [
                 ArmsDisagree(
@@ -57,8 +66,7 @@ class Disagreement:
     __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _complain_too
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
-    __eq__ = __ne__ = _complain_too  # type: ignore[assignment]
-    __hash__ = object.__hash__
+    __eq__ = __ne__ = __hash__ = _complain_too  # type: ignore[assignment]
 
 
 @dataclass
@@ -69,6 +77,8 @@ class Merging:
     place: Place
     mark: int
     """The point in the trace at which the branch began."""
+    again: Callable[[], None] | None = None
+    """Asks for the rest of the block to be traced inside the arms."""
     then_outputs: list[Any] = field(default_factory=list)
     else_outputs: list[Any] = field(default_factory=list)
     results: list[Value | Number] = field(default_factory=list)
@@ -184,13 +194,14 @@ class Merging:
         one, structure = flatten(then, name)
         other, other_structure = flatten(orelse, name)
         opaque = any(not leaf.known for leaf in (*one, *other)) or len(one) != len(other) or not one
+        opaque = opaque or one[0].value is then or other[0].value is orelse  # no structure: two things, not the same
         if opaque or not _alike(structure, other_structure):
             return self._disagreement(then, orelse, name)
         merged = [self.merge(a.value, b.value, a.path) for a, b in zip(one, other, strict=True)]
         return structure.build(merged)
 
     def _disagreement(self, then: Any, orelse: Any, name: str) -> Disagreement:
-        return Disagreement(f"`{name}`", describe(then), describe(orelse), self.place)
+        return Disagreement(f"`{name}`", describe(then), describe(orelse), self.place, self.again)
 
     def _output(self, one: Any, other: Any, result: Value | Number) -> None:
         self.then_outputs.append(one)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import torch
 
-from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight
+from trueport.capture.constants import values_in
+from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.tracer import Tracer
 from trueport.capture.weights import MemoryKey, memory_key
@@ -61,9 +63,14 @@ class _Written:
         return StateWritten(message=message, place=self.place, severity=severity, fix=fix)
 
 
-def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State) -> Settled:
-    """Find what was written, and settle it as the caller chose."""
+def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State, returned: list[Any]) -> Settled:
+    """Find what was written, and settle it as the caller chose.
+
+    A plain attribute that is set before anyone reads it (the computed weight of `weight_norm`) is no state.
+    """
     written = _written_tensors(tracer, snapshot)
+    read = {*tracer.values_read(), *values_in(returned)}
+    written = [each for each in written if each.weight.kind is not WeightKind.ATTRIBUTE or each.weight.value in read]
     names = {each.name for each in written}
     others = [r.name for r in snapshot.rebound() if r.name not in names and _is_state(r.name)]
     attributes = _attributes(others, choice)
@@ -127,6 +134,10 @@ def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
         before, after = rebound.before, rebound.after
         if isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor):
             weight = tracer.owned.weight(before, made_in_trace=False)
+            if (
+                weight.name != rebound.name
+            ):  # another name of a tensor that is owned elsewhere: eager tells if it matters
+                continue
             last = tracer.value(after)
             if last is not weight.value and last.dtype == weight.value.dtype and len(last.shape) == before.dim():
                 written[rebound.name] = _Written(rebound.name, weight, last, tracer.constants.place_of(last))

@@ -13,7 +13,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from trueport.capture.control_flow import ControlFlow
-from trueport.capture.demand import Demand, NeedsRewrite
+from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
@@ -63,6 +63,8 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
                 fickle |= read.tensors
             except NeedsRewrite as needed:
                 demand.rewrite(needed)
+            except NeedsTail:
+                continue
         raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")
     finally:
         rewriting.end()
@@ -129,18 +131,26 @@ def _control_flow(tracer: Tracer, model: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
-    """Keeps `places.module` at the path of the running submodule, on this thread only."""
+    """Keeps `places.module` at the path of the running submodule, on this thread only.
+
+    A scripted submodule runs as it would outside an export; torch's own detour for that case passes `self` twice.
+    """
     paths = {id(module): path for path, module in reversed(list(model.named_modules(remove_duplicate=False)))}
-    thread, outer = threading.get_ident(), []
+    thread = threading.get_ident()
+    outer: list[tuple[str, contextlib.ExitStack]] = []
 
     def enter(module: torch.nn.Module, _args: Any) -> None:
         if threading.get_ident() == thread:
-            outer.append(tracer.places.module)
+            around = contextlib.ExitStack()
+            outer.append((tracer.places.module, around))
             tracer.places.module = paths.get(id(module), tracer.places.module)
+            if isinstance(module, torch.jit.ScriptModule):
+                around.enter_context(saying_exporting(False))
 
     def leave(_module: torch.nn.Module, _args: Any, _returned: Any) -> None:
         if threading.get_ident() == thread and outer:
-            tracer.places.module = outer.pop()
+            tracer.places.module, around = outer.pop()
+            around.close()
 
     hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
     try:
@@ -148,6 +158,8 @@ def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+        while outer:
+            outer.pop()[1].close()
 
 
 def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
@@ -189,12 +201,14 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
     unknown = [leaf for leaf in leaves if not leaf.known]
     if unknown:
         raise ExportError(
-            OutputType(message=f"forward returns a {type(leaf.value).__name__} at {leaf.path}, which no ONNX value can be")
+            OutputType(
+                message=f"forward returns a {type(leaf.value).__name__} at {leaf.path}, which no ONNX value can be"
+            )
             for leaf in unknown
         )
     outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
     diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
-    settled = settle_state(tracer, snapshot, state)
+    settled = settle_state(tracer, snapshot, state, [output.value for output in outputs])
     diagnostics += settled.diagnostics
     lifted = {gi.name for gi in settled.inputs}
     named = _named(outputs, job.output_names, {i.name for i in traced.inputs} | lifted)

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.constants import Constants
+from trueport.capture.constants import Constants, values_in
 from trueport.capture.definitions import WRITABLE_VIEWS
 from trueport.capture.demand import Demand
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
@@ -113,6 +113,9 @@ class Tracer:
 
     def dispatch(self, op: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """An operator as the user's code called it, on functional wrappers and on real tensors."""
+        if getattr(op, "namespace", "") == "profiler":  # a name for a stretch of the run, and no part of the model
+            with outside_all_modes():
+                return op(*args, **kwargs)
         if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
             return self.functionaliser.plainly(op, types, args, kwargs)
         way = self._ways.get(op) or self._decide(op)
@@ -376,6 +379,13 @@ class Tracer:
         """The line that first wrote to a tensor of the model, through any view of it."""
         wrapper = self._by_weight.get(id(weight))
         return self._writes.get(memory_of(wrapper)) if wrapper is not None else None
+
+    def values_read(self) -> set[Value]:
+        """Every value that some node takes, and the weights that were looked at while tracing."""
+        nodes = self.regions[0].walk()
+        taken = (value for node in nodes for value in values_in((node.args, tuple(node.kwargs.values()))))
+        inner = (value for node in self.regions[0].walk() for region in node.regions for value in values_in(region.outputs))
+        return {*taken, *inner, *self.constants.relied_on}
 
     def written(self) -> dict[str, tuple[Weight, Value]]:
         """The model's own tensors that were written in place, by name, with their last values."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.merging import Disagreement
 from trueport.capture.sequences import GrownList
 
 _DEPTH = 5
@@ -38,7 +39,7 @@ class World:
         if isinstance(value, torch.nn.Module):
             for module in value.modules():
                 self._keep_attributes(module, depth)
-        elif isinstance(value, (torch.Tensor, type)) or depth == 0 or id(value) in self._kept:
+        elif isinstance(value, (torch.Tensor, type, Disagreement)) or depth == 0 or id(value) in self._kept:
             return
         elif isinstance(value, (list, dict, set, deque)) and not isinstance(value, GrownList):
             self._kept[id(value)] = (value, _copy(value))

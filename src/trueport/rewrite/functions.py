@@ -38,22 +38,38 @@ class Rewriting:
     """The functions that are rewritten at the moment. `end` puts everything back."""
 
     rewritten: dict[CodeType, CodeType] = field(default_factory=dict)
+    _tails: dict[CodeType, frozenset[int]] = field(default_factory=dict)
     _originals: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
+    _ours: dict[CodeType, CodeType] = field(default_factory=dict)
+    """Every piece of rewritten code, with the original that it was made from."""
 
     def covers(self, code: CodeType) -> bool:
         """Whether this code is ours, or is a part of a function that was rewritten."""
         return code in self._ours
 
-    @property
-    def _ours(self) -> set[CodeType]:
-        return {inner for code in self.rewritten.values() for inner in _with_inner(code)}
-
     def add(self, code: CodeType) -> None:
         """Rewrite every function that runs `code`. Raises Refused where that cannot be."""
         with _LOCK:
-            replacement = rewritten_code(code)
+            replacement = rewritten_code(code, self._tails.get(code, frozenset()))
             self.rewritten[code] = replacement
+            self._ours.update(dict.fromkeys(_with_inner(replacement), code))
             self._replace(code, replacement, set())
+
+    def add_tail(self, code: CodeType, line: int) -> bool:
+        """Rewrite a function again, with the rest of the block in both arms of the branch on this line.
+
+        False where that was done already, or where `code` is not a part of a rewritten function.
+        """
+        original = self._ours.get(code)
+        if original is None or line in self._tails.get(original, ()):
+            return False
+        with _LOCK:
+            wanted = list(self.rewritten)
+            self.end()
+            self._tails[original] = self._tails.get(original, frozenset()) | {line}
+            for each in wanted:
+                self.add(each)
+        return True
 
     def _replace(self, code: CodeType, replacement: CodeType, seen: set[int]) -> None:
         if id(code) in seen:
@@ -72,6 +88,8 @@ class Rewriting:
             for function, code in reversed(self._originals):
                 function.__code__ = code
             self._originals.clear()
+            self.rewritten.clear()
+            self._ours.clear()
 
 
 def _holding(code: CodeType) -> list[CodeType]:
@@ -91,11 +109,11 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 @functools.lru_cache(maxsize=1024)
-def rewritten_code(code: CodeType) -> CodeType:
+def rewritten_code(code: CodeType, tails: frozenset[int] = frozenset()) -> CodeType:
     """The rewritten form of a function's code; made once."""
     node, classes = find_definition(code)
     try:
-        made = rewrite(copy.deepcopy(node))
+        made = rewrite(copy.deepcopy(node), tails)
     except Unsupported as unsupported:
         raise Refused(unsupported.construct, unsupported.line, unsupported.instead) from None
     return _compile(made, code, classes)

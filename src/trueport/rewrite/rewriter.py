@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import Any
 
 from trueport.rewrite import booleans, branches, calls, loops, matches
@@ -10,6 +11,7 @@ from trueport.rewrite.build import function, name, same_place
 from trueport.rewrite.exits import Exits
 from trueport.rewrite.names import bound_names
 from trueport.rewrite.scope import FunctionScope
+from trueport.rewrite.tails import with_tails_inside
 
 
 class Unsupported(Exception):
@@ -20,9 +22,13 @@ class Unsupported(Exception):
         self.construct, self.line, self.instead = construct, line, instead
 
 
-def rewrite(node: ast.FunctionDef) -> ast.FunctionDef:
-    """A function that decides everything through the runtime. `node` is changed in place."""
+def rewrite(node: ast.FunctionDef, tails: Collection[int] = ()) -> ast.FunctionDef:
+    """A function that decides everything through the runtime. `node` is changed in place.
+
+    Branches tested on the lines of `tails` take the rest of their block into both arms.
+    """
     _refuse(node)
+    node.body = with_tails_inside(node.body, tails)
     return Rewriter().function(node)
 
 
