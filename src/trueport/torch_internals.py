@@ -75,10 +75,10 @@ TORCH_FOLDER: str = torch.__path__[0]
 
 
 @contextlib.contextmanager
-def saying_exporting() -> Iterator[None]:
+def saying_exporting(answer: bool = True) -> Iterator[None]:
     """`torch.compiler.is_compiling()` and `is_exporting()` say True: libraries then take their traceable path."""
     compiling, exporting = torch.compiler._is_compiling_flag, torch.compiler._is_exporting_flag
-    torch.compiler._is_compiling_flag = torch.compiler._is_exporting_flag = True
+    torch.compiler._is_compiling_flag = torch.compiler._is_exporting_flag = answer
     try:
         yield
     finally:

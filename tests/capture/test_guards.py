@@ -96,7 +96,7 @@ def test_every_freezing_line_is_told():
 
 
 def test_a_reshape_that_eager_allows_for_more_sizes_stays_free():
-    """`reshape(8, -1)` of rows × 6 needs 6 rows to be a multiple of 8: eager says so too, and rows=4 is as good as 8."""
+    """`reshape(8, -1)` of rows × 6 needs 6 × rows to be a multiple of 8: eager says so, too, and 4 rows will do."""
 
     def model(y):
         return y.reshape(8, -1)

@@ -262,3 +262,32 @@ def test_out_into_a_buffer_is_found_at_its_line():
 
     found = [each for each in refusal(Into(), (x(2, 3),)).diagnostics if each.is_error]
     assert [(each.code, line_of(each)) for each in found] == [("TP203", "torch.add(y, 1, out=self.room)")]
+
+
+def test_an_attribute_that_is_returned_before_it_is_set_is_state():
+    class Previous(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = torch.zeros(2, 3)
+
+        def forward(self, y):
+            out, self.last = self.last, y * 2
+            return out
+
+    found = [each for each in refusal(Previous(), (x(2, 3),)).diagnostics if each.is_error]
+    assert [(each.code, line_of(each)) for each in found] == [("TP203", "out, self.last = self.last, y * 2")]
+    run_state(Previous)
+
+
+def test_an_attribute_that_is_always_set_first_is_no_state():
+    class Scratch(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.hidden = torch.zeros(2, 3)
+
+        def forward(self, y):
+            self.hidden = y * 2
+            return self.hidden + 1
+
+    program = trueport.export(Scratch(), (x(2, 3),))
+    assert [each.weight.value for each in program.report.diagnostics if each.code == "TP203"] == ["note"]

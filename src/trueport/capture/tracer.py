@@ -382,10 +382,11 @@ class Tracer:
 
     def values_read(self) -> set[Value]:
         """Every value that some node takes, and the weights that were looked at while tracing."""
-        nodes = self.regions[0].walk()
-        taken = (value for node in nodes for value in values_in((node.args, tuple(node.kwargs.values()))))
-        inner = (value for node in self.regions[0].walk() for region in node.regions for value in values_in(region.outputs))
-        return {*taken, *inner, *self.constants.relied_on}
+        found = set(self.constants.relied_on)
+        for node in self.regions[0].walk():
+            found.update(values_in((node.args, tuple(node.kwargs.values()))))
+            found.update(value for region in node.regions for value in values_in(region.outputs))
+        return found
 
     def written(self) -> dict[str, tuple[Weight, Value]]:
         """The model's own tensors that were written in place, by name, with their last values."""
