@@ -29,6 +29,7 @@ from trueport.examine import Examined, examine, run_eager, run_with_state
 from trueport.load.job import Job
 from trueport.load.request import make_job
 from trueport.lower.lower import lower
+from trueport.lower.opsets import refuse_opset
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write
 from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
@@ -78,6 +79,7 @@ def export(
     path = None if f is None else Path(f)
     if path is not None:
         refuse_path(path, overwrite)
+    refuse_opset(opset_version)
     run = _Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify)
     run.options(torch_options)
     with run.stage("load"):
@@ -152,7 +154,6 @@ class _Run:
 
     def carry(self, job: Job) -> Carried:
         """load ► examine ► capture ► lower ► verify."""
-        self.found += job.diagnostics
         if self.verify:
             warm_up()
         with self.stage("examine"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
+import sympy
 
 from trueport.capture.assumptions import judge
 from trueport.capture.graph import Graph
@@ -17,6 +19,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
 from trueport.report import CheckedInput, Report, SizeSummary, TensorSummary, Verdict
+from trueport.source import Place
 from trueport.verify.assumptions import readable
 
 if TYPE_CHECKING:
@@ -89,7 +92,7 @@ def report(
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
         constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
-        assumptions=tuple(_assumptions(carried.graph)),
+        assumptions=tuple(_assumptions(carried.graph, [each.sizes for each in checked.checked] if checked else [])),
         nodes=sum(1 for _ in carried.model.graph.all_nodes()),
         checks=tuple(
             CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst) for each in checked.checked
@@ -102,14 +105,34 @@ def report(
     )
 
 
-def _assumptions(graph: Graph) -> Iterable[str]:
-    """Every decision that the trace took about a free size and that some size in its range would break."""
+def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]]) -> Iterable[str]:
+    """The decisions that the trace took about free sizes, but for those that a checked input has shown not to matter."""
     told = set()
+    symbols = {size.name: symbol for symbol, size in graph.size_symbols.items()}
     for judged in judge(graph):
-        text = f"{readable(graph, judged.assumption)} ({judged.assumption.place})"
+        assumption = judged.assumption
+        if any(_is_broken(assumption.expr, {symbols[n]: s for n, s in sizes.items()}) for sizes in checked):
+            continue
+        text = f"{readable(graph, assumption)} ({_near(assumption.place)})"
         if text not in told:
             told.add(text)
             yield text
+
+
+def _is_broken(expr: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> bool:
+    try:
+        return bool(expr.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()}) == sympy.false)
+    except ZeroDivisionError:  # the expression has no meaning for these sizes, and the model ran all the same
+        return True
+
+
+def _near(place: Place) -> str:
+    """A place with its path from the working folder, where it lies below it."""
+    where = place.where
+    if where is None:
+        return f"module {place.module}" if place.module else "unknown place"
+    file = os.path.relpath(where.file)
+    return f"{where.file if file.startswith('..') else file}:{where.line}"
 
 
 def _tensor(value: ir.Value) -> TensorSummary:

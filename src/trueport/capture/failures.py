@@ -58,6 +58,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
         )
+    if any(kind in text for kind in ("SymInt", "SymFloat", "SymBool", "OpenSequence", "GrownList")):
+        return LeftTheGraph(
+            message="a number that is known only when the model runs is used where Python needs a plain one",
+            place=place,
+            label="needs a plain number",
+            seen=(_first_line(text),),
+            fix="compute with it in torch, or pass it as an argument and list it in constants=",
+        )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
         place=place,
