@@ -265,6 +265,8 @@ class Builder:
         if x is None or isinstance(x, Tensor):
             return x
         dtype = slot.dtype or dtypes.get(slot.shares)
+        if isinstance(x, bool | int | float):
+            return self.const(x, dtype)
         if isinstance(x, Number | sympy.Basic):
             value = self.sizes.scalar(x)
             return value if dtype is None else self.cast(value, dtype)
@@ -317,9 +319,14 @@ def _array(value: Any, dtype: ir.DataType) -> np.ndarray[Any, Any]:
 
 
 def _metadata(node: Node) -> dict[str, str]:
-    found = {"trueport.op": node.op.value if isinstance(node.op, Control) else str(node.op)}
+    found = {"trueport.op": _spelt(node.op)}
     if node.place.where is not None:
         found["trueport.source"] = str(node.place.where)
     if node.place.module:
         found["trueport.module"] = node.place.module
     return found
+
+
+@functools.cache
+def _spelt(target: object) -> str:
+    return str(target.value) if isinstance(target, Control) else str(target)

@@ -48,11 +48,11 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
     opset = model.graph.opset_imports[""]
     for graph in _graphs(model.graph):
         for node in list(graph):
-            if node.domain or node.op_type in _UNTYPED:
+            if node.domain or node.op_type in _UNTYPED or all(x is None or x.dtype in _EASY for x in node.inputs):
                 continue
             signature = signature_of(node.op_type, opset)
             dtypes = _dtypes(signature, node)
-            if _EASY.issuperset(dtypes.values()) or has_kernel(signature, dtypes):
+            if has_kernel(signature, dtypes):
                 continue
             if (found := _replacement(signature, dtypes)) is not None:
                 names, wide = found

@@ -1,0 +1,122 @@
+"""Whose translation counts: the call's own table, what was registered, torchlib."""
+
+from __future__ import annotations
+
+import onnxscript
+import pytest
+import torch
+from onnxscript import opset20
+
+from tests.lower.through_onnx import graph_of, run
+from trueport.lower import table
+from trueport.lower.lower import lower
+from trueport.lower.table import Style, is_leaf, is_supported, op, translation_for
+
+aten = torch.ops.aten
+
+
+@pytest.fixture
+def registered():
+    """What a test registers is forgotten after it."""
+    is_supported(aten.add.Tensor)
+    before = dict(table._REGISTERED)
+    yield
+    table._REGISTERED.clear()
+    table._REGISTERED.update(before)
+
+
+@torch.library.custom_op("trueport_tests::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+TWICE = torch.ops.trueport_tests.twice.default
+
+
+def exported(custom=None):
+    lowered = lower(graph_of(lambda x: twice(x) + 1, (torch.ones(3),)), custom=custom)
+    assert lowered.model is not None, lowered.diagnostics
+    return lowered.model
+
+
+def test_ours_come_before_torchlib_and_nobody_knows_the_rest():
+    assert translation_for(aten.linear.default).style is Style.BUILDER
+    assert translation_for(aten.bilinear.default) is None
+    assert translation_for(aten.hann_window.default).style is Style.TORCHLIB
+    assert not is_supported(TWICE)
+    assert not is_supported(aten.linalg_eig.default)
+
+
+def test_a_composite_operator_is_a_leaf_only_if_it_is_ours():
+    assert is_leaf(aten.linear.default)
+    assert not is_leaf(aten.einsum.default)
+
+
+def test_a_translation_with_the_builder(registered):
+    @op("trueport_tests::twice")
+    def translate(op, x):
+        return op.Add(x, x)
+
+    model = exported()
+    assert run(model, (torch.ones(3),))[0].numpy().tolist() == [3.0] * 3
+    assert "Mul" not in [node.op_type for node in model.graph]
+
+
+def test_a_translation_with_onnxscript(registered):
+    @op("trueport_tests::twice")
+    def translate(x):
+        return opset20.Mul(x, 2.0)
+
+    assert run(exported(), (torch.ones(3),))[0].numpy().tolist() == [3.0] * 3
+
+
+def test_the_table_of_the_call_comes_first(registered):
+    @op("trueport_tests::twice")
+    def translate(op, x):
+        raise AssertionError("not asked")
+
+    model = exported({TWICE: lambda x: opset20.Mul(x, 2.0)})
+    assert run(model, (torch.ones(3),))[0].numpy().tolist() == [3.0] * 3
+
+
+def test_a_function_of_onnxscript_stays_a_function_of_the_model():
+    domain = onnxscript.values.Opset("mine", 1)
+
+    @onnxscript.script(domain)
+    def Twice(x):
+        return opset20.Add(x, x)
+
+    model = exported({TWICE: Twice})
+    assert [(node.domain, node.op_type) for node in model.graph][0] == ("mine", "Twice")
+    assert model.opset_imports["mine"] == 1
+    assert run(model, (torch.ones(3),))[0].numpy().tolist() == [3.0] * 3
+
+
+def test_a_node_of_a_domain_that_the_users_runtime_knows():
+    model = exported({TWICE: lambda op, x: op.custom("com.example", "Twice", x, times=2)})
+    node = next(iter(model.graph))
+    assert (node.domain, node.op_type, node.attributes["times"].as_int()) == ("com.example", "Twice", 2)
+    assert model.opset_imports["com.example"] == 1
+
+
+def test_every_failure_is_told_at_its_line():
+    def forward(x):
+        first = twice(x)
+        return twice(first) + torch.linalg.eigvalsh(x)
+
+    def broken(op, x):
+        raise ValueError("not this one")
+
+    lowered = lower(graph_of(forward, (torch.ones(3, 3),)), custom={TWICE: broken})
+    assert lowered.model is None
+    codes = [found.code for found in lowered.diagnostics]
+    assert codes.count("TP402") == 2
+    assert codes.count("TP401") == 1
+    lines = [found.where.line for found in lowered.diagnostics if found.code == "TP402"]
+    assert lines == [forward.__code__.co_firstlineno + 1, forward.__code__.co_firstlineno + 2]
+    assert "not this one" in lowered.diagnostics[0].message
