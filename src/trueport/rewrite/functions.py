@@ -52,7 +52,7 @@ class Rewriting:
         with _LOCK:
             replacement = rewritten_code(code, self._tails.get(code, frozenset()))
             self.rewritten[code] = replacement
-            self._ours.update(dict.fromkeys(_with_inner(replacement), code))
+            self._ours.update(dict.fromkeys(with_inner(replacement), code))
             self._replace(code, replacement, set())
 
     def add_tail(self, code: CodeType, line: int) -> bool:
@@ -101,11 +101,11 @@ def _holding(code: CodeType) -> list[CodeType]:
     return holders
 
 
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
+def with_inner(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _with_inner(constant)
+            yield from with_inner(constant)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -116,7 +116,7 @@ def rewritten_code(code: CodeType, tails: frozenset[int] = frozenset()) -> CodeT
         made = rewrite(copy.deepcopy(node), tails)
     except Unsupported as unsupported:
         raise Refused(unsupported.construct, unsupported.line, unsupported.instead) from None
-    return _compile(made, code, classes)
+    return compile_in_place(made, code, classes)
 
 
 def rewritten_source(code: CodeType) -> str:
@@ -179,8 +179,13 @@ def _module(filename: str, line: int) -> ast.Module:
         raise Refused("a file that is not plain Python", error.lineno or line, "put the function in a .py file") from None
 
 
-def _compile(node: ast.FunctionDef, original: CodeType, classes: list[str]) -> CodeType:
-    """Compile inside functions and classes of the same names, so that closures and private names resolve as before."""
+def compile_in_place(
+    node: ast.FunctionDef, original: CodeType, classes: list[str], runtime: object = RUNTIME_FUNCTIONS
+) -> CodeType:
+    """Compile inside functions and classes of the same names, so that closures and private names resolve as before.
+
+    `runtime` is the object that the new code calls.
+    """
     node.decorator_list = []
     node.returns = None
     for arg in ast.walk(node.args):
@@ -200,8 +205,8 @@ def _compile(node: ast.FunctionDef, original: CodeType, classes: list[str]) -> C
     module = ast.Module(body=[ast.FunctionDef(**outer)], type_ignores=[])
     ast.fix_missing_locations(module)
     compiled = compile(module, original.co_filename, "exec", dont_inherit=True, flags=_future_flags(original))
-    code = next(c for c in _with_inner(compiled) if c.co_name == node.name)
-    code = _finished(code, original)
+    code = next(c for c in with_inner(compiled) if c.co_name == node.name)
+    code = _finished(code, original, runtime)
     if set(code.co_freevars) != set(original.co_freevars):
         raise Refused(
             "a function whose closure could not be rebuilt", original.co_firstlineno, "pass what it closes over as arguments"
@@ -217,12 +222,12 @@ def _future_flags(code: CodeType) -> int:
     return code.co_flags & _FUTURE
 
 
-def _finished(code: CodeType, original: CodeType) -> CodeType:
+def _finished(code: CodeType, original: CodeType, runtime: object) -> CodeType:
     """The runtime in place of its stand-in, and blocks that go by the name of the function that they are a part of."""
     constants = tuple(
-        RUNTIME_FUNCTIONS
+        runtime
         if isinstance(c, str) and c == RUNTIME
-        else _finished(c, original)
+        else _finished(c, original, runtime)
         if isinstance(c, CodeType)
         else c
         for c in code.co_consts
