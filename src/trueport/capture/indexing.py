@@ -10,16 +10,38 @@ from typing import Any
 
 import torch
 
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
+
 
 def has_traced_number(index: Any) -> bool:
     items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(i, torch.SymInt) for i in items)
+    return any(isinstance(i, torch.SymInt) or _is_single(i) or _has_single(i) for i in items)
+
+
+def _is_single(item: Any) -> bool:
+    """A tensor of one integer selects like a number; torch reads its value to do so."""
+    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _INTEGERS
+
+
+def _has_single(item: Any) -> bool:
+    return isinstance(item, slice) and any(isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step))
+
+
+def _plain(item: Any) -> Any:
+    """Tensors of one integer as the numbers that they hold."""
+    if _is_single(item):
+        return item.item()
+    if _has_single(item):
+        return slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (item.start, item.stop, item.step)))
+    return item
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    items = index if isinstance(index, tuple) else (index,)
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
     if any(_is_advanced(i) for i in items):
         return tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)]
+    if not any(isinstance(i, torch.SymInt) for i in items):
+        return tensor[items]
     axes, rest = _split(items, tensor.dim())
     for axis, number in reversed(axes):
         tensor = tensor.select(axis, number)
@@ -27,11 +49,11 @@ def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    items = index if isinstance(index, tuple) else (index,)
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
     if any(_is_advanced(i) for i in items):
         tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)] = value
         return
-    target = get_item(tensor, index)
+    target = get_item(tensor, items)
     if isinstance(value, torch.Tensor):
         while value.dim() > target.dim() and value.shape[0] == 1:
             value = value.squeeze(0)
