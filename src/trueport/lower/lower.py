@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,14 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
 from trueport.lower.builder import Builder
+from trueport.lower.complex_numbers import (
+    Twins,
+    at_the_ends,
+    meets_complex,
+    not_carried,
+    on_twins,
+    translate_complex,
+)
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.legalise import legalise
@@ -44,6 +52,8 @@ class Lowered:
 
 def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
     """Translate a captured graph. Errors are collected, never raised."""
+    if complex_ends := at_the_ends(graph):
+        return Lowered(None, tuple(complex_ends))
     lowering = Lowering(graph, opset, custom)
     inputs = lowering.inputs()
     lowering.run(graph.root)
@@ -81,6 +91,7 @@ class Lowering:
             {symbol: size.minimum for symbol, size in graph.size_symbols.items()},
         )
         self.weights = Weights(self.op, graph.weights)
+        self.twins = Twins()
         self._tensors: dict[Value, Tensor] = {}
 
     # The ends
@@ -118,9 +129,10 @@ class Lowering:
     def tensor(self, value: Any, dtype: ir.DataType | None = None) -> Tensor:
         """The ONNX value of a captured value, a Number or a Python constant; in a dtype, if one is named."""
         if isinstance(value, Value):
-            found = self._tensors.get(value)
-            if found is None and (found := self.weights.find(value)) is not None:
-                self._tensors[value] = found
+            real = self.twins.everywhere(value)
+            found = self._tensors.get(real)
+            if found is None and (found := self.weights.find(self.twins.origin(value))) is not None:
+                self._tensors[real] = found
             if found is None:
                 raise LookupError(f"{value!r} is used where nothing has made it")
         elif isinstance(value, Number | sympy.Basic):
@@ -147,6 +159,9 @@ class Lowering:
                 self._node(node)
 
     def _node(self, node: Node) -> None:
+        if meets_complex(node):
+            self._complex_node(node)
+            return
         if isinstance(node.op, Control):
             lower_control(self, node)
             return
@@ -162,6 +177,22 @@ class Lowering:
             self._settle(node, results)
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
             self._give_up(node, _failed(node, error))
+
+    def _complex_node(self, node: Node) -> None:
+        """A call that meets complex numbers: on pairs of real ones, or by a translation of its own."""
+        if (real := on_twins(node, self.twins)) is not None:
+            with self.op.translating(real):
+                self._node(real)
+            return
+        outputs = tuple(self.twins.everywhere(value) for value in node.outputs)
+        try:
+            results = translate_complex(self, node)
+            if results is None:
+                self._give_up(replace(node, outputs=outputs), not_carried(node))
+            else:
+                self._settle(replace(node, outputs=outputs), results)
+        except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
+            self._give_up(replace(node, outputs=outputs), _failed(node, error))
 
     def _translate(self, node: Node, translation: Translation) -> Sequence[Any]:
         args = [self.argument(arg) for arg in node.args]

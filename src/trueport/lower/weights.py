@@ -74,8 +74,11 @@ class Weights:
     def _initializer(self, weight: Weight) -> Tensor:
         key = _storage(weight.tensor)
         if (found := self._stored.get(key)) is None:
-            found = Tensor(self._op, weight.name, onnx_dtype(weight.tensor.dtype), tuple(weight.tensor.shape))
-            found.const_value = WeightTensor(weight.tensor, weight.name)
+            tensor = weight.tensor
+            if tensor.is_complex():  # carried as pairs, see complex_numbers
+                tensor = torch.view_as_real(tensor.detach().resolve_conj())
+            found = Tensor(self._op, weight.name, onnx_dtype(tensor.dtype), tuple(tensor.shape))
+            found.const_value = WeightTensor(tensor, weight.name)
             self._stored[key] = found
             self.initializers.append(found)
         return found

@@ -1,0 +1,235 @@
+"""Complex tensors inside a model, carried as pairs of real numbers: no runtime computes with ONNX's complex types.
+
+A captured value of a complex dtype has a twin, a real value with one more axis of 2 at the end (real, imaginary), and
+only the twin has a tensor. A call that meets complex values is then lowered in one of three ways:
+
+1. Operators that move elements or work on each part alone (views, joins, sums) are called on the twins, with their
+   axes and sizes adjusted.
+2. Operators registered with `@complex_op` get and give `Complex`.
+3. All others are a finding, as are complex inputs and outputs: there the user says how the pairs are laid out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trueport.capture.graph import Control, Graph, Node, Value
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
+from trueport.lower.builder import Builder
+from trueport.lower.table import name_of, op
+from trueport.lower.tensor import Tensor
+
+if TYPE_CHECKING:
+    from trueport.lower.lower import Lowering
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Complex:
+    """A complex operand of a translation: `pairs` is real, its last axis is (real, imaginary)."""
+
+    pairs: Tensor
+
+    @property
+    def rank(self) -> int:
+        """The number of axes that eager sees."""
+        return self.pairs.rank - 1
+
+    def parts(self, op: Builder) -> tuple[Tensor, Tensor]:
+        """The two parts, each with a last axis of 1, so that they broadcast like the pairs."""
+        real, imaginary = op.many("Split", 2, self.pairs, op.ints(1, 1), axis=-1)
+        return real, imaginary
+
+    def real(self, op: Builder) -> Tensor:
+        return op.Gather(self.pairs, op.const(0), axis=-1)
+
+    def imaginary(self, op: Builder) -> Tensor:
+        return op.Gather(self.pairs, op.const(1), axis=-1)
+
+
+_TRANSLATIONS: dict[str, Callable[..., Any]] = {}
+
+
+def complex_op(*names: str) -> Callable[[F], F]:
+    """Register what an operator does where one of its operands or results is complex."""
+
+    def register(function: F) -> F:
+        _TRANSLATIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def complex_only(*names: str) -> Callable[[F], F]:
+    """The same for an operator that nobody calls without complex numbers."""
+
+    def register(function: F) -> F:
+        return complex_op(*names)(op(*names)(function))
+
+    return register
+
+
+@dataclass(frozen=True)
+class _OnPairs:
+    """How the arguments of an operator change when it is called on the twins.
+
+    Positions of arguments: `axes` hold one axis or several, `sizes` the sizes of the result, `order` a permutation.
+    """
+
+    axes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    makes_axis: bool = False
+    needs_axes: bool = False
+    """Without axes, the operator would mix the parts (the sum of everything)."""
+
+    def adjusted(self, args: Sequence[Any], rank: int) -> list[Any] | None:
+        changed = list(args)
+        count = rank + self.makes_axis
+        if self.needs_axes and not all(i < len(args) and args[i] not in (None, ()) for i in self.axes):
+            return None
+        for i in self.axes:
+            if i < len(args):
+                changed[i] = tuple(a % count for a in args[i]) if isinstance(args[i], tuple) else args[i] % count
+        for i in self.sizes:
+            changed[i] = (*args[i], 2)
+        for i in self.order:
+            changed[i] = (*(axis % rank for axis in args[i]), rank)
+        return changed
+
+
+_PLAIN = _OnPairs()
+_ON_PAIRS: dict[str, _OnPairs] = {
+    **dict.fromkeys(("aten::clone", "aten::alias", "aten::detach", "aten::neg", "aten::contiguous"), _PLAIN),
+    **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::expand"), _OnPairs(sizes=(1,))),
+    **dict.fromkeys(("aten::select.int", "aten::slice.Tensor", "aten::unbind.int", "aten::cat"), _OnPairs(axes=(1,))),
+    **dict.fromkeys(("aten::index_select", "aten::narrow"), _OnPairs(axes=(1,))),
+    **dict.fromkeys(("aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"), _OnPairs(axes=(2,))),
+    **dict.fromkeys(("aten::squeeze.dim", "aten::squeeze.dims", "aten::flip"), _OnPairs(axes=(1,), needs_axes=True)),
+    **dict.fromkeys(("aten::sum.dim_IntList", "aten::mean.dim"), _OnPairs(axes=(1,), needs_axes=True)),
+    **dict.fromkeys(("aten::unsqueeze", "aten::stack"), _OnPairs(axes=(1,), makes_axis=True)),
+    "aten::roll": _OnPairs(axes=(2,), needs_axes=True),
+    "aten::permute": _OnPairs(order=(1,)),
+    "aten::transpose.int": _OnPairs(axes=(1, 2)),
+}
+
+
+class Twins:
+    """The real values that stand for complex ones in one model."""
+
+    def __init__(self) -> None:
+        self._twins: dict[Value, Value] = {}
+        self._origins: dict[Value, Value] = {}
+
+    def of(self, value: Value) -> Value:
+        if value not in self._twins:
+            twin = self._twins[value] = Value(value.dtype.to_real(), (*value.shape, 2), value.name)
+            self._origins[twin] = value
+        return self._twins[value]
+
+    def origin(self, value: Value) -> Value:
+        """The captured value that a twin stands for; any other value is its own."""
+        return self._origins.get(value, value)
+
+    def everywhere(self, arg: Any) -> Any:
+        """An argument with twins for the complex values in it."""
+        if isinstance(arg, Value):
+            return self.of(arg) if is_complex(arg) else arg
+        if isinstance(arg, list | tuple):
+            return tuple(self.everywhere(item) for item in arg)
+        return arg
+
+
+def is_complex(value: object) -> bool:
+    return isinstance(value, Value) and value.dtype.is_complex
+
+
+def meets_complex(node: Node) -> bool:
+    """Whether an operand or a result of the call is complex."""
+    return any(is_complex(value) for value in node.outputs) or _holds_complex([*node.args, *node.kwargs.values()])
+
+
+def _holds_complex(args: Sequence[Any]) -> bool:
+    return any(_holds_complex(arg) if isinstance(arg, list | tuple) else is_complex(arg) for arg in args)
+
+
+def on_twins(node: Node, twins: Twins) -> Node | None:
+    """The same call on real values, where the operator allows it."""
+    if isinstance(node.op, Control):
+        return None
+    rule = _ON_PAIRS.get(name_of(node.op))
+    value = next((v for v in _values(node.args) if is_complex(v)), None)
+    if rule is None or value is None or not all(is_complex(v) for v in node.outputs) or "dtype" in node.kwargs:
+        return None
+    args = rule.adjusted(node.args, len(value.shape))
+    if args is None:
+        return None
+    outputs = tuple(twins.everywhere(out) for out in node.outputs)
+    return replace(node, args=tuple(twins.everywhere(arg) for arg in args), outputs=outputs)
+
+
+def _values(args: Sequence[Any]) -> list[Value]:
+    found: list[Value] = []
+    for arg in args:
+        found += _values(arg) if isinstance(arg, list | tuple) else [arg] if isinstance(arg, Value) else []
+    return found
+
+
+def translate_complex(lowering: Lowering, node: Node) -> Sequence[Any] | None:
+    """The results of a call by its complex translation; None where there is none."""
+    function = None if isinstance(node.op, Control) else _TRANSLATIONS.get(name_of(node.op))
+    if function is None:
+        return None
+    args = [_operand(lowering, arg) for arg in node.args]
+    kwargs = {name: _operand(lowering, arg) for name, arg in node.kwargs.items()}
+    result = function(lowering.op, *args, **kwargs)
+    results = result if isinstance(result, tuple | list) else [result]
+    return [item.pairs if isinstance(item, Complex) else item for item in results]
+
+
+def _operand(lowering: Lowering, arg: Any) -> Any:
+    if is_complex(arg):
+        return Complex(lowering.tensor(arg))
+    if isinstance(arg, list | tuple):
+        return [_operand(lowering, item) for item in arg]
+    return lowering.argument(arg)
+
+
+def not_carried(node: Node) -> Diagnostic:
+    name = node.op.value if isinstance(node.op, Control) else str(node.op)
+    return ComplexValue(
+        message=f"`{name}` is not carried for complex numbers",
+        place=node.place,
+        label=f"{name} of complex numbers",
+        fix="write it with the real and the imaginary part: torch.view_as_real(z)",
+    )
+
+
+def at_the_ends(graph: Graph) -> list[Diagnostic]:
+    """Complex inputs and outputs of the model: a finding each."""
+    found: list[Diagnostic] = []
+    for given in graph.inputs:
+        if is_complex(given.value):
+            message = f"the input `{given.name}` is complex, which no runtime takes"
+            found.append(
+                ComplexValue(
+                    message=message, fix="take pairs of real numbers, and begin with torch.view_as_complex(...)"
+                )
+            )
+    makers = {value: node for node in graph.root.nodes for value in node.outputs if isinstance(value, Value)}
+    for out in graph.outputs:
+        if is_complex(out.value):
+            maker = makers.get(out.value)
+            found.append(
+                ComplexValue(
+                    message=f"the output `{out.name}` is complex, which no runtime gives",
+                    place=maker.place if maker else None,
+                    label="makes a complex tensor that is returned",
+                    fix="return torch.view_as_real(...)",
+                )
+            )
+    return found

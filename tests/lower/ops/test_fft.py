@@ -1,0 +1,137 @@
+"""Complex numbers inside a model travel as pairs: Fourier transforms, rotations, arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import trueport
+from tests.lower.ops.faithful import faithful, operators
+
+SIGNAL = ({0, 1},)
+
+
+def signal():
+    return torch.randn(3, 12)
+
+
+TRANSFORMS = {
+    "magnitude": lambda x: torch.fft.rfft(x).abs(),
+    "there and back": lambda x: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]),
+    "there and back, full": lambda x: torch.fft.ifft(torch.fft.fft(x, norm="ortho"), norm="ortho").real,
+    "normalised": lambda x: torch.view_as_real(torch.fft.rfft(x, norm="forward")),
+    "longer than the signal": lambda x: torch.view_as_real(torch.fft.rfft(x, n=20)),
+    "along the first axis": lambda x: torch.view_as_real(torch.fft.fft(x, dim=0)),
+    "a filter": lambda x: torch.fft.irfft(torch.fft.rfft(x, n=16) * torch.linspace(1, 0, 9), n=16),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_signals_of_any_length(transform):
+    faithful(transform, signal(), free=SIGNAL)
+
+
+def test_images():
+    def forward(x):
+        spectrum = torch.fft.fftshift(torch.fft.fft2(x), dim=(-2, -1))
+        smooth = torch.fft.irfft2(torch.fft.rfft2(x, norm="ortho"), s=(6, 7), norm="ortho")
+        return spectrum.real, spectrum.imag, smooth
+
+    faithful(forward, torch.randn(2, 6, 7), free=({0},))
+
+
+def test_a_length_that_is_no_power_of_two_is_as_exact_as_eager():
+    faithful(lambda x: torch.view_as_real(torch.fft.rfft(x)), torch.randn(2, 1000))
+
+
+def test_a_transform_of_a_power_of_two_stays_in_single_precision():
+    assert "Cast" not in operators(faithful(lambda x: torch.fft.rfft(x).abs(), torch.randn(2, 64)))
+
+
+def test_a_spectrogram():
+    window = torch.hann_window(10)
+
+    def forward(x):
+        plain = torch.stft(x, 8, return_complex=True)
+        windowed = torch.stft(x, 16, 4, 10, window=window, normalized=True, return_complex=True)
+        return plain.abs(), torch.view_as_real(windowed)
+
+    faithful(forward, torch.randn(2, 50), free=({0, 1},))
+
+
+def test_a_spectrogram_and_back():
+    window = torch.hann_window(8)
+
+    def forward(x):
+        z = torch.stft(x, 8, 2, window=window, return_complex=True)
+        return torch.istft(z * 0.5, 8, 2, window=window)
+
+    faithful(forward, torch.randn(2, 40), free=({0},))
+
+
+def z_of(x):
+    return torch.view_as_complex(x)
+
+
+ARITHMETIC = {
+    "products": lambda a, b: z_of(a) * z_of(b),
+    "with a conjugate": lambda a, b: z_of(a) * z_of(b).conj(),
+    "quotients": lambda a, b: z_of(a) / (z_of(b) + 3),
+    "sums": lambda a, b: torch.sub(z_of(a), z_of(b), alpha=2) + 1j,
+    "with real tensors": lambda a, b: a[..., 0] * z_of(b) + a[..., 1],
+    "with numbers": lambda a, b: (z_of(a) * 2 - z_of(b) * (1 - 2j)) / 4,
+    "exponentials": lambda a, b: torch.exp(z_of(a)) * torch.polar(b[..., 0].abs(), b[..., 1]),
+    "chosen": lambda a, b: torch.where(a[..., 0] > 0, z_of(a), z_of(b)),
+    "matrix products": lambda a, b: z_of(a) @ z_of(b).transpose(0, 1),
+    "reciprocals": lambda a, b: 1 / (z_of(a) + 3) + z_of(b).reciprocal() * 0,
+    "moved about": lambda a, b: torch.cat([z_of(a).flip(1), -z_of(b)[:, 1:]], -1).reshape(-1).sum(-1, keepdim=True),
+    "stacked": lambda a, b: torch.stack([z_of(a), z_of(b)], -1).mean(-1).unsqueeze(0).permute(2, 0, 1),
+    "from parts": lambda a, b: torch.complex(a[..., 0], b[..., 1]),
+}
+
+
+@pytest.mark.parametrize("compute", ARITHMETIC.values(), ids=ARITHMETIC)
+def test_arithmetic(compute):
+    a, b = torch.rand(3, 4, 2) + 0.5, torch.rand(3, 4, 2) + 0.5
+    faithful(lambda a, b: torch.view_as_real(compute(a, b)), a, b)
+
+
+def test_length_and_angle():
+    faithful(lambda a: (z_of(a).abs(), z_of(a).angle()), torch.rand(3, 4, 2) - 0.5, free=({0, 1},))
+
+
+def test_rotary_embeddings_by_complex_numbers_with_a_complex_buffer():
+    class Rotate(nn.Module):
+        def __init__(self):
+            super().__init__()
+            turns = torch.outer(torch.arange(32.0), torch.rand(4))
+            self.register_buffer("turns", torch.polar(torch.ones_like(turns), turns))
+
+        def forward(self, x):
+            pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+            return torch.view_as_real(pairs * self.turns[: x.shape[1]]).flatten(2)
+
+    program = faithful(Rotate(), torch.randn(2, 5, 8), free=({0, 1},))
+    assert set(program.model.graph.initializers) == {"turns"}
+
+
+REFUSED = {
+    "an output": (lambda x: torch.fft.fft(x), "output"),
+    "an operator": (lambda x: torch.fft.fft(x).sqrt().real, "sqrt"),
+}
+
+
+@pytest.mark.parametrize(("function", "named"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_carried_is_named_at_its_line(function, named):
+    with pytest.raises(trueport.ExportError) as refused:
+        faithful(function, signal())
+    (found,) = refused.value.diagnostics
+    assert found.code == "TP403"
+    assert named in found.message
+    assert found.where.file == __file__
+
+
+def test_a_complex_input_is_refused_by_name():
+    with pytest.raises(trueport.ExportError, match=r"TP403.*`z`"):
+        faithful(lambda z: z.abs(), torch.randn(3, dtype=torch.complex64))
