@@ -84,14 +84,18 @@ def div(op: Builder, self: Operand, other: Operand) -> Complex:
     if _is_real(other):
         return Complex(op.Div(z.pairs, raised(op, op.scalar(other, z.pairs.element))))
     divisor = as_complex(op, other)
-    length = op.ReduceSumSquare(divisor.pairs, op.ints(-1), keepdims=1)
-    return Complex(op.Div(mul(op, z, conj(op, divisor)).pairs, length))
+    return Complex(op.Div(mul(op, z, conj(op, divisor)).pairs, _square_of_length(op, divisor, keepdims=1)))
 
 
 @complex_op("aten::reciprocal")
 def reciprocal(op: Builder, self: Complex) -> Complex:
     """reciprocal(Tensor self) -> Tensor"""
-    return Complex(op.Div(conj(op, self).pairs, op.ReduceSumSquare(self.pairs, op.ints(-1), keepdims=1)))
+    return Complex(op.Div(conj(op, self).pairs, _square_of_length(op, self, keepdims=1)))
+
+
+def _square_of_length(op: Builder, z: Complex, keepdims: int) -> Tensor:
+    """By `ReduceSum`: ONNX Runtime's other reductions give an empty tensor back in its own shape."""
+    return op.ReduceSum(op.Mul(z.pairs, z.pairs), op.ints(-1), keepdims=keepdims)
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
@@ -109,7 +113,7 @@ def same(op: Builder, self: Complex) -> Complex:
 @complex_op("aten::abs")
 def absolute(op: Builder, self: Complex) -> Tensor:
     """abs(Tensor self) -> Tensor"""
-    return op.ReduceL2(self.pairs, op.ints(-1), keepdims=0)
+    return op.Sqrt(_square_of_length(op, self, keepdims=0))
 
 
 @complex_op("aten::angle")
