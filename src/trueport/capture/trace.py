@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from trueport.capture.adaptations import adapted
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
 from trueport.capture.failures import diagnose
@@ -56,7 +57,8 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
     try:
         for _ in range(_MOST_TRACES):
             try:
-                return _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
+                with adapted(job.model):
+                    return _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
             except WritesInPlace:
                 careful = True
             except ReadsState as read:
