@@ -94,8 +94,8 @@ def reciprocal(op: Builder, self: Complex) -> Complex:
 
 
 def _square_of_length(op: Builder, z: Complex, keepdims: int) -> Tensor:
-    """By `ReduceSum`: ONNX Runtime's other reductions give an empty tensor back in its own shape."""
-    return op.ReduceSum(op.Mul(z.pairs, z.pairs), op.ints(-1), keepdims=keepdims)
+    """The axis is counted from the front: ONNX Runtime does not reduce an empty tensor by an axis of -1."""
+    return op.ReduceSumSquare(z.pairs, op.ints(z.rank), keepdims=keepdims)
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
