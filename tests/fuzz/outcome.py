@@ -121,9 +121,10 @@ def _eager(model: torch.nn.Module, args: Args) -> list[Any] | None:
     try:
         with torch.no_grad():
             returned = copy.deepcopy(model)(*copy.deepcopy(args))
-    except (IndexError, RuntimeError, ValueError, UnboundLocalError):
+    except (IndexError, RuntimeError, ValueError, UnboundLocalError, TypeError, AttributeError):
         return None
-    return [leaf.value for leaf in flatten(returned)[0]]
+    leaves = [leaf.value for leaf in flatten(returned)[0]]
+    return leaves if all(isinstance(leaf, (torch.Tensor, bool, int, float)) for leaf in leaves) else None
 
 
 def _compare_replay(program: Any, args: Args, expected: list[Any]) -> Outcome | None:

@@ -68,6 +68,30 @@ class Slot:
 
 
 @dataclass
+class Content:
+    """A part of a container that a round may change: what a dict holds under one key, or all of a list."""
+
+    container: Any
+    key: Any
+    slot: Slot
+
+    def put(self, value: Any) -> None:
+        if not isinstance(self.container, dict):
+            fill(self.container, value)
+        elif value is UNBOUND:
+            self.container.pop(self.key, None)
+        else:
+            self.container[self.key] = value
+
+    def after(self, changes: tuple[Change, ...]) -> Any:
+        """What a round left here."""
+        change = next((c for c in changes if c.container is self.container), None)
+        if change is None:
+            return self.slot.before
+        return change.after.get(self.key, UNBOUND) if isinstance(self.container, dict) else change.after
+
+
+@dataclass
 class Round:
     """One traced round."""
 
@@ -114,7 +138,7 @@ class _Plan:
         self._control, self._tracer, self._state, self._place = control, control.tracer, state, place
         self._before = state.get()
         self._slots = [Slot(name, value) for name, value in zip(state.names, self._before, strict=True)]
-        self._containers: dict[int, tuple[Any, Slot]] = {}
+        self._contents: dict[tuple[int, Any], Content] = {}
         self._bases: dict[int, tuple[torch.Tensor, Slot]] = {}
 
     # --- tracing one round
@@ -138,8 +162,8 @@ class _Plan:
     def _enter(self, traced: Round) -> None:
         """Begin a round: carried things are parameters of the body."""
         self._state.put(tuple(self._entering(slot, traced) for slot in self._slots))
-        for container, slot in self._containers.values():
-            fill(container, self._entering(slot, traced))
+        for content in self._contents.values():
+            content.put(self._entering(content.slot, traced))
         for base, slot in self._bases.values():
             self._tracer.writes.put(base, self._tracer.fake_of(self._entering(slot, traced)))
 
@@ -180,17 +204,9 @@ class _Plan:
         for slot, after in zip(self._slots, traced.after, strict=True):
             new |= self._learn_slot(slot, after, traced, mark)
         for change in traced.changes:
-            key = id(change.container)
-            named = [slot for slot in self._slots if slot.before is change.container]
-            for slot in named:
-                new |= self._learn_slot(slot, change.after, traced, mark)
-            if key not in self._containers and not named:
-                self._containers[key] = (change.container, Slot("a container", change.before))
-                self._learn_slot(self._containers[key][1], change.after, traced, mark)
-                new = True
-        for key, (container, slot) in self._containers.items():
-            after = next((c.after for c in traced.changes if id(c.container) == key), slot.before)
-            new |= self._learn_slot(slot, after, traced, mark)
+            new |= self._learn_change(change, traced, mark)
+        for content in self._contents.values():
+            new |= self._learn_slot(content.slot, content.after(traced.changes), traced, mark)
         for write in traced.writes:
             if id(write.base) not in self._bases:
                 slot = Slot("a tensor", write.base)
@@ -200,6 +216,22 @@ class _Plan:
                 self._bases[id(write.base)] = (write.base, slot)
                 new = True
         return new
+
+    def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
+        """A container that a round changed: a dict key by key, a list as a whole."""
+        if isinstance(change.container, dict):
+            before, after = change.before, change.after
+            keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
+            found = {(id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND))) for k in keys}
+            new = not found.keys() <= self._contents.keys()
+            self._contents = {**found, **self._contents}
+            return new
+        named = [slot for slot in self._slots if slot.before is change.container]
+        if not named and (id(change.container), None) not in self._contents:
+            slot = Slot("a container", change.before)
+            self._contents[id(change.container), None] = Content(change.container, None, slot)
+            return True
+        return any([self._learn_slot(slot, change.after, traced, mark) for slot in named])
 
     def _learn_slot(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
         if slot.lost or (after is slot.before and slot.leaves is None and not slot.grows):
@@ -353,9 +385,9 @@ class _Plan:
         for slot, end in zip(self._slots, traced.after, strict=True):
             after.append(self._settle(slot, end, inits, outputs, results))
         contents = []
-        for key, (container, slot) in self._containers.items():
-            end = next((c.after for c in traced.changes if id(c.container) == key), slot.before)
-            contents.append((container, self._settle(slot, end, inits, outputs, results)))
+        for content in self._contents.values():
+            end = content.after(traced.changes)
+            contents.append((content, self._settle(content.slot, end, inits, outputs, results)))
         written = []
         for key, (base, slot) in self._bases.items():
             fake = next((w.after for w in traced.writes if id(w.base) == key), None)
@@ -365,8 +397,8 @@ class _Plan:
         after = [self._grown(slot, a, rounds, outputs, results) for slot, a in zip(self._slots, after, strict=True)]
         self._append(traced, trips, first, inits, outputs, results)
         self._state.put(tuple(after))
-        for container, content in contents:
-            fill(container, content)
+        for content, last in contents:
+            content.put(last)
         for base, result in written:
             self._tracer.writes.put(base, self._tracer.fake_of(result))
 

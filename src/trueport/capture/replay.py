@@ -86,6 +86,8 @@ class _Run:
             assert isinstance(output.expr, sympy.Symbol)
             self.symbols[output.expr] = sympy.Float(plain) if isinstance(plain, float) else sympy.Integer(int(plain))
             return
+        if not isinstance(result, torch.Tensor):  # a Python number that an arm yields where the other has a tensor
+            result = torch.tensor(result, dtype=output.dtype)
         self.tensors[output] = result
         for axis, size in enumerate(output.shape):
             if isinstance(size, sympy.Expr):
