@@ -64,12 +64,15 @@ class _Run:
         body = node.regions[0]
         scanned: list[list[Any]] = []
         step = 0
+        outside = dict(self.symbols)
         while (trips is None or step < int(trips)) and (going is None or bool(going)):
+            self.symbols = dict(outside)  # a size of one round is another in the next
             for parameter, given in zip(body.params, [step, *carried], strict=True):
                 self.bind(parameter, given)
             going, *rest = self.region(body)
             carried, step = rest[: len(carried)], step + 1
             scanned.append(rest[len(carried) :])
+        self.symbols = outside
         if scanned:
             return [*carried, *(torch.stack(list(parts)) for parts in zip(*scanned, strict=True))]
         return [*carried, *(self._no_rows(output) for output in node.outputs[len(carried) :])]
