@@ -19,8 +19,10 @@ import onnx_ir as ir
 
 from trueport import summary
 from trueport.capture.graph import Graph
+from trueport.capture.refusals import placed
 from trueport.capture.state import State
 from trueport.capture.trace import capture
+from trueport.capture.unrolling import written_out
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
@@ -184,7 +186,8 @@ class _Run:
         try:
             graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state)
         except ExportError as refused:
-            raise ExportError([*self.found, *refused.diagnostics]) from refused.__cause__
+            raise ExportError([*self.found, *placed(refused)]) from refused.__cause__
+        self.found += written_out(graph)
         self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)
         return graph
 

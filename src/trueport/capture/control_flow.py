@@ -21,10 +21,7 @@ from trueport.capture.world import Change, World, fill
 from trueport.capture.writes import Write
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.diagnostics.rules.tp106_long_unrolling import LongUnrolling
 from trueport.rewrite.runtime import UNBOUND, State
-
-_MANY_COPIES = 512
 
 
 @dataclass
@@ -163,7 +160,7 @@ class ControlFlow:
                 Control.IF, (self.predicate(test),), {}, tuple(merging.results), Returns.TUPLE, merging.place, regions
             )
             self.tracer.regions[-1].nodes.append(node)
-        self._may_be_shared(after, memories, then, orelse)
+        self._may_be_shared(after, memories, merging, then, orelse)
         state.put(after)
         for container, content in contents:
             fill(container, content)
@@ -171,13 +168,15 @@ class ControlFlow:
             self.tracer.writes.put(base, self.tracer.fake_of(result))
         return returned
 
-    def _may_be_shared(self, after: tuple[Any, ...], memories: int, *arms: Arm) -> None:
+    def _may_be_shared(self, after: tuple[Any, ...], memories: int, merging: Merging, *arms: Arm) -> None:
         """A name that is an older tensor in one arm: a later write in place would have to reach that tensor too."""
         if not self.tracer.careful:
             return
         for result, *sides in zip(after, *(arm.after for arm in arms), strict=True):
-            if isinstance(result, torch.Tensor) and any(result is not s and self.tracer.writes.is_old(s, memories) for s in sides):
-                self.tracer.writes.may_be_shared(result)
+            if isinstance(result, torch.Tensor) and any(
+                result is not s and self.tracer.writes.is_old(s, memories) for s in sides
+            ):
+                self.tracer.writes.may_be_shared(result, merging.again or _nothing)
 
     def filled(self, region: Region, output: Any) -> Any:
         """A blank becomes zeros, made in the region that yields it."""
@@ -237,17 +236,6 @@ class ControlFlow:
             return OpenSequence(value.shape[0], lambda i: value[i])
         return None
 
-    def unrolled(self, count: int) -> None:
-        if count == _MANY_COPIES:
-            place = self.tracer.places.here()
-            found = LongUnrolling(
-                message=f"this loop runs more than {_MANY_COPIES} times with a plain count, and each time is written out",
-                place=place,
-                severity=Severity.WARNING,
-                fix="loop over a tensor or a free size to keep it one Loop",
-            )
-            self.tracer.diagnostics.setdefault(("unrolled", place.where), found)
-
     # --- other questions
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -256,6 +244,10 @@ class ControlFlow:
     def disagreement(self, value: Any) -> None:
         if isinstance(value, Disagreement):
             value.complain()
+
+
+def _nothing() -> None:
+    return None
 
 
 def _merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:

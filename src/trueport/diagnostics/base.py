@@ -33,6 +33,8 @@ class Diagnostic:
     code: ClassVar[str] = "TP000"
     title: ClassVar[str] = ""
     default_severity: ClassVar[Severity] = Severity.ERROR
+    no_example: ClassVar[str] = ""
+    """Why the examples of the page are not run by a test: what it takes cannot be written down as a small model."""
 
     message: str
     place: Place | None = None

@@ -8,6 +8,7 @@ eager gives; a call that cannot be translated is noted and the walk goes on, so 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import sympy
+import torch
 
 from trueport.capture.assumptions import declared_sizes
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
@@ -36,9 +38,11 @@ from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.legalise import legalise
 from trueport.lower.table import Style, Translation, is_dropped, translation_for
 from trueport.lower.tensor import Tensor
+from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.weights import Weights
 from trueport.torch_internals import OpOverload
 
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CustomTable = Mapping[OpOverload, Callable[..., Any]]
 
 
@@ -52,8 +56,8 @@ class Lowered:
 
 def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
     """Translate a captured graph. Errors are collected, never raised."""
-    if complex_ends := at_the_ends(graph):
-        return Lowered(None, tuple(complex_ends))
+    if refused := [*at_the_ends(graph), *without_onnx_dtype(graph)]:
+        return Lowered(None, tuple(refused))
     lowering = Lowering(graph, opset, custom)
     inputs = lowering.inputs()
     lowering.run(graph.root)
@@ -241,13 +245,26 @@ def _names(graph: Graph) -> set[str]:
 
 
 def _failed(node: Node, error: Exception) -> TranslationFailed:
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
     shown = [f"{name}={_brief(arg)}" for name, arg in [*enumerate(node.args), *node.kwargs.items()]]
     return TranslationFailed(
         message=f"`{node.op}` could not be translated: {type(error).__name__}: {error}",
         place=node.place,
         label=str(node.op),
         seen=(f"called with {', '.join(shown)}", f"raised at {last.filename}:{last.lineno}"),
+        fix=_way_out(frames),
+    )
+
+
+def _way_out(frames: traceback.StackSummary) -> str:
+    """Whose translation it is decides who can mend it: the user's, where the traceback passes through a file of theirs."""
+    libraries = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
+    for frame in frames:
+        if not frame.filename.startswith(libraries) and f"{os.sep}onnxscript{os.sep}" not in frame.filename:
+            return f"mend the translation: {frame.filename}:{frame.lineno}"
+    return (
+        "eager runs this call, so this is a limit of trueport: please report it; or override it with @trueport.op(...)"
     )
 
 

@@ -69,9 +69,6 @@ class Trace(Protocol):
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""
 
-    def unrolled(self, count: int) -> None:
-        """A plain loop has run its body this often."""
-
     def disagreement(self, value: Any) -> None:
         """Raises where the value is one on which two arms did not agree."""
 
@@ -147,7 +144,6 @@ class RuntimeFunctions:
                 return
             body()
             count += 1
-            trace.unrolled(count)
 
     def for_(self, over: Iterable[Any], body: Callable[[Any], None], stop: Thunk, *state: Any) -> None:
         trace = TRACE.trace
@@ -171,7 +167,6 @@ class RuntimeFunctions:
                     trace.branch(go_on, lambda item=item: body(item), _nothing, State(*state))  # type: ignore[misc]
                     continue
             body(item)
-            trace.unrolled(count + 1)
 
     def comprehension(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace

@@ -12,14 +12,28 @@ class EagerRefuses(Diagnostic):
 
     ## Example
     ```python
-    model = nn.Linear(256, 10).eval()
-    trueport.export(model, (torch.randn(1, 3),), "net.onnx")        # 3 features into a layer made for 256
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.head(x)  # <- here
+
+    trueport.export(Net().eval(), (torch.randn(1, 3),), "net.onnx")     # 3 features into a layer made for 256
     ```
 
     ## Mended
     ```python
-    model = nn.Linear(256, 10).eval()
-    trueport.export(model, (torch.randn(1, 256),), "net.onnx")
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.head(x)
+
+    trueport.export(Net().eval(), (torch.randn(1, 256),), "net.onnx")
     ```
 
     ## Fix

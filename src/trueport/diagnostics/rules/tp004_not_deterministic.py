@@ -13,7 +13,7 @@ class NotDeterministic(Diagnostic):
     ```python
     class Noisy(nn.Module):
         def forward(self, x):
-            return x + 0.1 * torch.randn_like(x)
+            return x + 0.1 * torch.randn_like(x)  # <- here
 
     trueport.export(Noisy().eval(), (torch.randn(2, 4),), "net.onnx")
     ```

@@ -15,7 +15,7 @@ class BranchOnTensor(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return {True: x * 2, False: -x}[bool(x.sum() > 0)]
+            return {True: x * 2, False: -x}[bool(x.sum() > 0)]  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```

@@ -14,7 +14,7 @@ class LoopOnTensor(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            for _ in [None] * int((x > 0).sum()):
+            for _ in [None] * int((x > 0).sum()):  # <- here
                 x = x * 0.5 + 1
             return x
 

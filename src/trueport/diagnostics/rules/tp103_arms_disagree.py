@@ -14,7 +14,7 @@ class ArmsDisagree(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.sum() > 0:
+            if x.sum() > 0:  # <- here
                 y = x.long()
             else:
                 y = x

@@ -14,7 +14,7 @@ class OpenLength(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            first, second = x
+            first, second = x  # <- here
             return first + second
 
     trueport.export(Net().eval(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes=({0: "n"},))

@@ -13,7 +13,7 @@ class ArmDropped(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.min() < 0:
+            if x.min() < 0:  # <- here
                 raise ValueError("x must not be negative")
             return x.sqrt()
 

@@ -3,7 +3,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 
 class LongUnrolling(Diagnostic):
     """A Python loop with a plain number of rounds is written out once for each round, and there are very
-    many.
+    many. The line that is pointed at is one that was written out so often.
 
     ## Why
     The trip count is an ordinary number of the Python program, so each round may differ from the others
@@ -14,7 +14,7 @@ class LongUnrolling(Diagnostic):
     class Net(nn.Module):
         def forward(self, x):
             for _ in range(600):
-                x = x * 0.99
+                x = x * 0.99  # <- here
             return x
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")

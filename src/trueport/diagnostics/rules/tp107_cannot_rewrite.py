@@ -12,11 +12,16 @@ class CannotRewrite(Diagnostic):
 
     ## Example
     ```python
+    def halves(x):
+        while x.abs().sum() > 1:  # <- here
+            x = x / 2
+            yield x
+
     class Net(nn.Module):
         def forward(self, x):
-            namespace = {}
-            exec("def pick(x):\\n    if x.sum() > 0:\\n        return x\\n    return -x", namespace)
-            return namespace["pick"](x)
+            for half in halves(x):
+                x = x + half
+            return x
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
@@ -25,9 +30,11 @@ class CannotRewrite(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.sum() > 0:
-                return x
-            return -x
+            half = x
+            while half.abs().sum() > 1:
+                half = half / 2
+                x = x + half
+            return x
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```

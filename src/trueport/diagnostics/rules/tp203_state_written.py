@@ -17,7 +17,7 @@ class StateWritten(Diagnostic):
             self.register_buffer("calls", torch.zeros(()))
 
         def forward(self, x):
-            self.calls += 1
+            self.calls += 1  # <- here
             return x * self.calls
 
     trueport.export(Counter().eval(), (torch.randn(3),), "net.onnx")

@@ -14,7 +14,7 @@ class LeftTheGraph(Diagnostic):
 
     class Net(nn.Module):
         def forward(self, x):
-            return x + torch.from_numpy(np.tanh(x.numpy()))
+            return x + torch.from_numpy(np.tanh(x.numpy()))  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```

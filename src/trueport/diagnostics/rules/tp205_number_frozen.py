@@ -14,7 +14,7 @@ class NumberFrozen(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x, axis: int):
-            return x.sum(dim=axis)
+            return x.sum(dim=axis)  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3, 4), 1), "net.onnx")
     ```

@@ -13,7 +13,7 @@ class SizeFrozen(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.view(8, 4)
+            return x.view(8, 4)  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```

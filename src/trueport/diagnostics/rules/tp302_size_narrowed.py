@@ -15,7 +15,7 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * [0.5, 2.0, 3.0][x.shape[0] % 3]
+            return x * [0.5, 2.0, 3.0][x.shape[0] % 3]  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```

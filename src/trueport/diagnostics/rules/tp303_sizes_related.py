@@ -13,7 +13,7 @@ class SizesRelated(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x, y):
-            return x + y
+            return x + y  # <- here
 
     a, b = torch.randn(2, 4), torch.randn(2, 4)
     trueport.export(Net().eval(), (a, b), "net.onnx", dynamic_shapes=({0: "m"}, {0: "n"}))

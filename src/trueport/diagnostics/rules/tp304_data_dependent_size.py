@@ -13,7 +13,7 @@ class DataDependentSize(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            pieces = x[x > 0].split(2)      # how many pieces there are depends on the numbers
+            pieces = x[x > 0].split(2)  # <- here: how many pieces there are depends on the numbers
             return pieces[0]
 
     trueport.export(Net().eval(), (torch.tensor([1.0, 2.0, -3.0, 4.0]),), "net.onnx")

@@ -14,7 +14,7 @@ class SizeAssumed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            assert x.shape[0] % 2 == 0      # eager refuses an odd batch, too
+            assert x.shape[0] % 2 == 0  # <- here: eager refuses an odd batch, too
             return x.reshape(-1, 2, x.shape[1])
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))

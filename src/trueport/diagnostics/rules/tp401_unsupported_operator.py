@@ -13,7 +13,7 @@ class UnsupportedOperator(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.linalg.eigvals(x).abs()
+            return torch.linalg.svdvals(x)[..., 0]  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
     ```
@@ -22,7 +22,7 @@ class UnsupportedOperator(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.linalg.det(x)
+            return torch.linalg.vector_norm(x, dim=(-2, -1))    # another norm, of which ONNX has the operators
 
     trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
     ```

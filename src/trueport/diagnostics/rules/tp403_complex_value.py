@@ -12,7 +12,7 @@ class ComplexValue(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.fft.fft(x)
+            return torch.fft.fft(x)  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
     ```

@@ -2,34 +2,33 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class DtypeUnsupported(Diagnostic):
-    """A tensor has a dtype that ONNX does not have, or for which ONNX Runtime has no kernel of the
-    operator that needs it.
+    """A tensor has a dtype that ONNX does not have.
 
     ## Why
-    The model could be written but not run. Changing the dtype silently would change the numbers.
+    Such a model cannot be written. Changing the dtype silently would change the numbers. (Where ONNX has
+    the dtype and only the runtime lacks a kernel, a cast is inserted: TP502.)
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * 2
+            return x.to(torch.float8_e8m0fnu).float()  # <- here
 
-    trueport.export(Net().eval(), (torch.zeros(3, dtype=torch.complex32),), "net.onnx")
+    trueport.export(Net().eval(), (torch.rand(3),), "net.onnx")
     ```
 
     ## Mended
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * 2
+            return x.to(torch.float8_e5m2).float()
 
-    trueport.export(Net().eval(), (torch.zeros(3, dtype=torch.float16),), "net.onnx")
+    trueport.export(Net().eval(), (torch.rand(3),), "net.onnx")
     ```
 
     ## Fix
-    Cast before the operation and back after it (`x.float()`, then `.to(x.dtype)`), or export the model
-    in `float32`.
+    Use a dtype that ONNX has, or export the model in `float32`.
     """
 
     code = "TP501"
-    title = "ONNX or the runtime lacks this dtype"
+    title = "ONNX lacks this dtype"

@@ -13,7 +13,7 @@ class CastInserted(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x @ x.T
+            return x @ x.T  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3, 4).bfloat16(),), "net.onnx")
     ```

@@ -11,25 +11,50 @@ class RuntimeCannotLoad(Diagnostic):
 
     ## Example
     ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.custom("shop.kernels", "Twice", x)     # an operator that this runtime does not have
+
     class Net(nn.Module):
         def forward(self, x):
-            return torch.cumsum(x, 0)       # the runtime has no CumSum kernel for this dtype
+            return twice(x)
 
-    trueport.export(Net().eval(), (torch.ones(3, dtype=torch.bfloat16),), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Mended
     ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.Mul(x, 2.0)
+
     class Net(nn.Module):
         def forward(self, x):
-            return torch.cumsum(x.float(), 0).to(x.dtype)
+            return twice(x)
 
-    trueport.export(Net().eval(), (torch.ones(3, dtype=torch.bfloat16),), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Fix
-    The finding shows the runtime's message and the line of the operator. Compute that line in
-    `float32`; if your runtime brings its own operators, export with `verify=False`.
+    The finding shows the runtime's message and, where the runtime names the node, the line. Write that
+    line with operators and dtypes that the runtime has; if your own runtime brings the operator, export
+    with `verify=False`.
     """
 
     code = "TP801"

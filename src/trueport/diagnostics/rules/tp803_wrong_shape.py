@@ -5,24 +5,54 @@ class WrongShape(Diagnostic):
     """On a checked input, an output of the ONNX model has another shape, or another rank, than eager's.
 
     ## Why
-    A size was frozen or computed wrongly on the way. Whoever uses the model would read the wrong
-    elements.
+    A size was frozen or computed wrongly on the way, or a translation returns another shape than the
+    operator. Whoever uses the model would read the wrong elements.
 
     ## Example
-    ```text
-    error[TP803]: output `y` has shape [1, 4], eager gives [3, 4]
-       = seen:  batch=3; the example (batch=1) agrees
+    ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.Unsqueeze(op.Mul(x, 2.0), [0])     # one axis more than eager gives
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Mended
-    ```text
-    checked on 5 inputs: batch=1, 2, 3, 7, 0, all equal
+    ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.Mul(x, 2.0)
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Fix
-    The model did nothing wrong that eager would not also do: this is a bug of trueport, of a
-    translation, or of the runtime. The finding says on which input. Nothing was written; please report
-    it with the model.
+    The finding says on which input. Mend the translation if it is yours; otherwise this is a bug of
+    trueport or of the runtime: please report it with the model. Nothing was written.
     """
 
     code = "TP803"

@@ -9,21 +9,52 @@ class WrongValues(Diagnostic):
     and one of them told the two apart. Nothing was written.
 
     ## Example
-    ```text
-    error[TP805]: output `y` differs from eager by 0.31 (allowed 1.3e-05)
-       = seen:  batch=5, values: normal; 4 other inputs agree
+    ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.Mul(x, 2.001)                      # not what eager computes
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Mended
-    ```text
-    checked on 5 inputs, worst difference 2.4e-07 (allowed 1.3e-05)
+    ```python
+    @torch.library.custom_op("shop::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    @trueport.op("shop::twice")
+    def translate(op, x):
+        return op.Mul(x, 2.0)
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
     ```
 
     ## Fix
     If the model is unstable by nature (a sort of nearly equal values, `argmax` of ties, a division by
     almost zero), the difference is in the model, and a wider range of inputs shows it: declare the
-    values with `@low..high`. Otherwise it is a bug of trueport, of a translation or of the runtime;
-    please report it with the finding.
+    values with `@low..high`. Mend the translation if it is yours. Otherwise it is a bug of trueport or
+    of the runtime: please report it with the finding.
     """
 
     code = "TP805"

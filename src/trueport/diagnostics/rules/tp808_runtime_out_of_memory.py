@@ -9,13 +9,21 @@ class RuntimeOutOfMemory(Diagnostic):
     whole, an `Expand` that is not a view any more.
 
     ## Example
-    ```text
-    error[TP808]: ONNX Runtime went beyond 4.0 GB on sizes batch=512 (eager peaked at 0.3 GB)
+    ```python
+    class Net(nn.Module):
+        def forward(self, x):
+            return x.expand(1_500_000_000)[:3]  # <- here: a view in eager, six gigabytes in ONNX
+
+    trueport.export(Net().eval(), (torch.randn(1),), "net.onnx")
     ```
 
     ## Mended
-    ```text
-    checked on 5 inputs, peak 0.4 GB
+    ```python
+    class Net(nn.Module):
+        def forward(self, x):
+            return x.expand(3)
+
+    trueport.export(Net().eval(), (torch.randn(1),), "net.onnx")
     ```
 
     ## Fix
