@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import CodeType
 from typing import Any, TypeAlias
 
 import sympy
@@ -170,3 +171,5 @@ class Graph:
     """Last values of the buffers that forward wrote, by name."""
     lifted: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """The present values of the state that became inputs, by input name."""
+    rewritten: tuple[CodeType, ...] = ()
+    """The user's functions whose decisions are held by regions."""

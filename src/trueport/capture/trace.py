@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,7 +58,8 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
         for _ in range(_MOST_TRACES):
             try:
                 with adapted(job.model):
-                    return _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
+                    graph = _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
+                    return replace(graph, rewritten=tuple(rewriting.rewritten))
             except WritesInPlace:
                 careful = True
             except ReadsState as read:
