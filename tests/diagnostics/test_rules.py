@@ -6,23 +6,17 @@ There is no list to compare with: the file name, the class name and the code hav
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.diagnostics.pages import example, sections
 from trueport.diagnostics import Diagnostic, Severity, rules
 from trueport.diagnostics.registry import UnknownCode, all_rules, rule
 
 RULES = list(all_rules().values())
 SECTIONS = ("Why", "Example", "Mended", "Fix")
-
-
-def sections(kind: type[Diagnostic]) -> dict[str, str]:
-    """The page by heading; what stands before the first heading is under ''."""
-    pieces = re.split(r"^## (.+)$", inspect.cleandoc(kind.__doc__ or ""), flags=re.MULTILINE)
-    return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
 
 def test_every_file_holds_exactly_one_diagnostic() -> None:
@@ -47,13 +41,14 @@ class TestEveryRule:
         assert all(text.strip() for text in found.values())
 
     def test_both_examples_are_code_blocks_that_parse(self, kind: type[Diagnostic]) -> None:
-        found = sections(kind)
-        for heading in ("Example", "Mended"):
-            block = re.fullmatch(r"\s*```(python|sh|text)\n(.+)```\s*", found[heading], flags=re.DOTALL)
-            assert block, f"{heading} of {kind.code} is not one code block"
-            if block[1] == "python":
-                ast.parse(block[2])
-        assert found["Example"] != found["Mended"]
+        first, mended = example(kind, "Example"), example(kind, "Mended")
+        for shown in (first, mended):
+            if shown.language == "python":
+                ast.parse(shown.code)
+        assert first.code != mended.code
+
+    def test_what_a_test_cannot_run_says_why(self, kind: type[Diagnostic]) -> None:
+        assert (example(kind, "Example").language == "text") <= bool(kind.no_example)
 
 
 def test_the_registry_finds_a_rule_however_its_code_is_written() -> None:

@@ -26,3 +26,4 @@ class VersionMismatch(Diagnostic):
 
     code = "TP602"
     title = "the installed versions do not work together"
+    no_example = "it takes another set of installed packages; tests/examine/test_versions.py makes one up"

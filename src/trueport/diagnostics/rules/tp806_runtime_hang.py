@@ -26,3 +26,4 @@ class RuntimeHang(Diagnostic):
 
     code = "TP806"
     title = "the exported model does not finish in ONNX Runtime"
+    no_example = "it takes an endless loop inside the runtime; tests/verify/test_sandbox.py builds one by hand"

@@ -26,3 +26,4 @@ class RuntimeCrash(Diagnostic):
 
     code = "TP807"
     title = "ONNX Runtime crashed on the exported model"
+    no_example = "it takes a fault in a kernel of the runtime; tests/verify/test_sandbox.py ends the process by hand"
