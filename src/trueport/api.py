@@ -38,6 +38,8 @@ from trueport.program import Program, carried_outputs, initial_state, is_carried
 from trueport.report import Report
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import check_model
+from trueport.verify.kept_alive import kept_alive
+from trueport.verify.reference import Reference
 from trueport.verify.results import CheckResult
 from trueport.verify.sandbox import warm_up
 
@@ -193,19 +195,27 @@ class _Run:
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        checked = None
         try:
             path = write(model, folder / "model.onnx")[0]
-            return check_model(
+            checked = check_model(
                 path,
                 job,
-                lambda values: run_with_state(job, values, graph.lifted),
-                lambda eager: _expected(graph, eager),
+                Reference(
+                    lambda values: run_with_state(job, values, graph.lifted),
+                    lambda eager: _expected(graph, eager),
+                    graph.rewritten,
+                    kept_alive(graph),
+                ),
                 carried_outputs(graph),
                 fixed_feeds=initial_state(graph),
                 extra_sizes=judged.must_try,
+                evidence=folder,
             )
+            return checked
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if checked is None or checked.evidence is None:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)

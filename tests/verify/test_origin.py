@@ -12,6 +12,7 @@ from onnx import helper
 from tests.verify.onnx_models import BATCH, FLOAT, INT64, job, leaf, port, write
 from trueport.verify.check import check_model
 from trueport.verify.origin import origin_of
+from trueport.verify.reference import Reference
 
 
 def noted(node: onnx.NodeProto, line: int) -> onnx.NodeProto:
@@ -32,7 +33,7 @@ def reshaped(path: Path, name: str = "node_reshape") -> Path:
 def test_an_input_that_is_refused_points_at_the_line_of_the_node(tmp_path):
     work = job(leaf("x", torch.randn(2, 3), {0: BATCH}))
     path = reshaped(tmp_path / "m.onnx")
-    result = check_model(path, work, lambda values: -values[0].reshape(3, -1), lambda y: [y], ["y"])
+    result = check_model(path, work, Reference(lambda values: -values[0].reshape(3, -1), lambda y: [y]), ["y"])
     assert result.diagnostics[0].code == "TP802"
     assert str(result.diagnostics[0].where) == "/home/user/model.py:23"
     assert result.diagnostics[0].place.module == "encoder"
@@ -41,7 +42,7 @@ def test_an_input_that_is_refused_points_at_the_line_of_the_node(tmp_path):
 def test_a_model_that_does_not_load_points_at_the_line_of_the_operator(tmp_path):
     node = noted(helper.make_node("Frobnicate", ["x"], ["y"], name="node_y"), 7)
     path = write(tmp_path / "m.onnx", [node], [port("x")], [port("y")], {})
-    result = check_model(path, job(leaf("x", torch.randn(2, 3))), lambda v: v[0], lambda y: [y], ["y"])
+    result = check_model(path, job(leaf("x", torch.randn(2, 3))), Reference(lambda v: v[0], lambda y: [y]), ["y"])
     assert result.diagnostics[0].code == "TP801"
     assert str(result.diagnostics[0].where) == "/home/user/model.py:7"
     assert str(tmp_path) not in result.diagnostics[0].message

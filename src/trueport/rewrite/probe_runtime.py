@@ -125,7 +125,7 @@ class Probes:
 
     @staticmethod
     def join(mark: int, word: str, value: Any) -> Any:
-        """`and`, `or` or `not` of what was measured since `mark`."""
+        """`and`, `or` or `not` of what was measured since `mark`; with no word, it is forgotten."""
         if WATCH.watcher is not None:
             WATCH.watcher.joined(mark, word)
         return value

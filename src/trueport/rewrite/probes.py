@@ -23,9 +23,16 @@ from trueport.rewrite.build import runtime, same_place
 from trueport.rewrite.functions import Refused, compile_in_place, find_definition, with_inner
 from trueport.rewrite.probe_runtime import PROBES, SITES, Kind, Site
 
-_WORDS = {
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.In: "in", ast.NotIn: "not_in"
-}  # fmt: skip
+_WORDS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.In: "in",
+    ast.NotIn: "not_in",
+}
 
 
 @contextlib.contextmanager
@@ -117,7 +124,8 @@ class _Probing(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        return self._measured(node)
+        """Outside a test: nobody decides by the whole of it, only by its operands."""
+        return same_place(runtime("join", runtime("mark"), ast.Constant(""), self._measured(node)), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         starred = any(isinstance(a, ast.Starred) for a in node.args)

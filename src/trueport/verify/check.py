@@ -1,55 +1,52 @@
-"""Runs a written model on the example and on drawn inputs, and compares it with eager on each."""
+"""Runs a written model on the example and on other inputs, and compares it with eager on each."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
-from trueport.errors import TrueportError
 from trueport.load.job import Job
+from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
-from trueport.verify.compare import Expected, Tolerance, judge, tolerance_for
+from trueport.verify.comparing import Allowed, Comparer, Outcome, dtypes_of
 from trueport.verify.draw import Drawn, draw
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
     EXAMPLE,
     LOADING,
-    count_found,
-    difference_found,
     empty_refused,
     failure_found,
     hardly_checked,
     input_words,
     size_not_moved,
-    structure_found,
 )
+from trueport.verify.mismatch import Investigation, Locate
+from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
+from trueport.verify.reference import Reference
 from trueport.verify.results import Budget, CheckedInput, CheckResult
-from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
-from trueport.verify.sensitivity import excuse
+from trueport.verify.sandbox import FailureKind, Limits, Worker, WorkerFailure, shared_worker
+from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
-from trueport.verify.tensors import TensorData
-
-RunEager = Callable[[Sequence[object]], object]
-"""Runs the model on one value per leaf. It may write to the values; it must not change the model."""
-FlattenOutputs = Callable[[object], list[Expected]]
-"""What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
+_SEARCH_FROM = 12
+"""From how many of the compared inputs the search sets out."""
+SEARCHED = "searched for"
 
 
 def check_model(
     path: Path,
     job: Job,
-    run_eager: RunEager,
-    flatten_outputs: FlattenOutputs,
+    reference: Reference,
     output_names: Sequence[str],
     *,
     fixed_feeds: Mapping[str, torch.Tensor] | None = None,
@@ -59,43 +56,43 @@ def check_model(
     budget: Budget | None = None,
     limits: Limits | None = None,
     working_dtypes: Sequence[torch.dtype] = (),
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Allowed = None,
+    atol: Allowed = None,
     worker: Worker | None = None,
+    locate: Locate | None = None,
+    evidence: Path | None = None,
 ) -> CheckResult:
     """Compare the file with eager on the example, then on inputs that eager accepts: at least `at_least` in all, with
-    every free size at two other values. `extra_sizes` come first; `fixed_feeds` are inputs that are no arguments
-    (lifted state). Raises only what eager raises on the example.
+    every free size at two other values, and every way of the counted branches and loops where one can be found.
+
+    `extra_sizes` come first; `fixed_feeds` are inputs that are no arguments (lifted state). `locate` finds where a
+    difference begins, `evidence` is a folder for the counterexample. Raises only what eager raises on the example.
     """
     worker = worker or shared_worker()
     limits = limits or limits_for(job)
+    budget = budget or Budget()
     blame = Blame(worker, path, limits)
     try:
         loaded = worker.load(path, limits)
     except WorkerFailure as failure:
         finding = failure_found(failure, LOADING, blame.of_load(failure), origin_of(path, failure.detail))
         return CheckResult(diagnostics=(finding,), seed=seed)
-    with loaded:
+    with loaded, probed(reference.codes):
         fault = misfit(loaded.inputs, [*(leaf.name for leaf in job.inputs), *(fixed_feeds or {})], "inputs") or misfit(
             loaded.outputs, output_names, "outputs"
         )
         if fault is not None:
             return CheckResult(diagnostics=(OurFault(message=fault),), seed=seed)
-        check = _Check(
-            job=job,
-            run_eager=run_eager,
-            flatten_outputs=flatten_outputs,
-            output_names=tuple(output_names),
-            fixed_feeds=fixed_feeds or {},
-            seed=seed,
-            limits=limits,
-            working=(*working_dtypes, *_dtypes_of(job)),
-            rtol=rtol,
-            atol=atol,
-            loaded=loaded,
-            blame=blame,
-        )
-        check.search(extra_sizes, at_least, budget or Budget())
+        feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds or {})
+        working = (*working_dtypes, *dtypes_of(job))
+        comparer = Comparer(reference, loaded, feed, tuple(output_names), limits, working, seed, rtol, atol)
+        tied, held = tied_sizes(job, loaded.inputs), held_sizes(job, loaded.inputs)
+        example = example_sizes(job.leaves, [leaf.value for leaf in job.leaves])
+        groups = groups_of(job.free_sizes, example, tied, held)
+        investigation = Investigation(job, comparer, blame, groups, budget.shrink_seconds, evidence, locate)
+        check = Check(job, comparer, investigation, groups, example, budget, seed)
+        values = [leaf.value for leaf in job.leaves]
+        check.search(draw(job, values, seed, extra_sizes, tied=tied, held=held), at_least)
         return check.result()
 
 
@@ -107,106 +104,87 @@ def limits_for(job: Job) -> Limits:
 
 
 @dataclass
-class _Check:
+class Check:
     """One check on its way: what does not change, then what it has found so far."""
 
     job: Job
-    run_eager: RunEager
-    flatten_outputs: FlattenOutputs
-    output_names: tuple[str, ...]
-    fixed_feeds: Mapping[str, torch.Tensor]
-    seed: int
-    limits: Limits
-    working: tuple[torch.dtype, ...]
-    rtol: float | None
-    atol: float | None
-    loaded: LoadedModel
-    blame: Blame
+    comparer: Comparer
+    investigation: Investigation
+    groups: Sequence[Group]
+    example: Mapping[str, int]
+    budget: Budget
+    seed: int = 0
     checked: list[CheckedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     excused: list[str] = field(default_factory=list)
-    tolerances: dict[str, Tolerance] = field(default_factory=dict)
     refused: int = 0
     tried: int = 0
-    example: Mapping[str, int] = field(default_factory=dict)
-    empty_refused: set[str] = field(default_factory=set)
+    searched: int = 0
+    _known: list[Candidate] = field(default_factory=list)
+    _empty_refused: set[str] = field(default_factory=set)
 
-    def search(self, extra_sizes: Sequence[Mapping[str, int]], at_least: int, budget: Budget) -> None:
-        values = [leaf.value for leaf in self.job.leaves]
-        example = self.example = example_sizes(self.job.leaves, values)
+    def failed(self) -> bool:
+        return any(finding.is_error for finding in self.findings)
+
+    def search(self, drawn: Iterator[Drawn], at_least: int) -> None:
+        """The example, then what was drawn for all models, then what is looked for in this one."""
         began = time.monotonic()
-        self.compare_on(Drawn(lambda: tuple(values), example, EXAMPLE), must_run=True)
-        tied, held = tied_sizes(self.job, self.loaded.inputs), held_sizes(self.job, self.loaded.inputs)
-        groups = groups_of(self.job.free_sizes, example, tied, held)
-        drawn = draw(self.job, values, self.seed, extra_sizes, tied=tied, held=held)
+        values = tuple(leaf.value for leaf in self.job.leaves)
+        self.compare_on(Candidate(values, self.example), EXAMPLE)
         for candidate in self._worth_trying(drawn):
-            if any(finding.is_error for finding in self.findings) or self.tried >= budget.attempts:
+            if self.failed() or self.tried >= self.budget.attempts:
                 break
             elapsed = time.monotonic() - began
-            further = elapsed < budget.further_seconds and len(self.checked) < budget.further_inputs
-            required = candidate.wanted or not self._is_enough(groups, at_least)
-            if elapsed > budget.seconds or not (required or further):
+            further = elapsed < self.budget.further_seconds and len(self.checked) < self.budget.further_inputs
+            required = candidate.wanted or not self._is_enough(at_least)
+            if elapsed > self.budget.seconds or not (required or further):
                 break
-            self.compare_on(candidate)
-        self._say_what_is_missing(groups)
+            self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
+        self._look_for_other_ways()
+        self._say_what_is_missing()
 
-    def compare_on(self, drawn: Drawn, must_run: bool = False) -> None:
+    def _look_for_other_ways(self) -> None:
+        tally = self.comparer.reference.tally
+        if self.failed() or not self.comparer.reference.codes:
+            return
+        search = Search(self.job, self.groups, tally, self.comparer.reference.guided, self.seed)
+        for candidate in search.found(self._known[:_SEARCH_FROM], self.budget.search_seconds):
+            self.compare_on(candidate, SEARCHED)
+            if self.failed():
+                break
+        self.searched = search.attempts
+
+    def compare_on(self, candidate: Candidate, family: str) -> None:
         """One input through both. Nothing is noted of an input that eager refuses but that it did."""
-        on = input_words(drawn.sizes, drawn.family)
-        self.tried += not must_run
-        began = time.monotonic()
-        try:
-            expected = self._eager(drawn.values, must_run)
-        except TrueportError as mismatch:
-            self.findings.append(structure_found(str(mismatch), on))
-            return
-        eager_seconds = time.monotonic() - began
-        if expected is None:
+        on = input_words(candidate.sizes, family)
+        is_example = family == EXAMPLE
+        self.tried += not is_example
+        outcome = self.comparer.compare(candidate.values, is_example)
+        if outcome.refused:
             self.refused += 1
-            return
-        if len(expected) != len(self.output_names):
-            self.findings.append(count_found(len(expected), len(self.output_names), on))
-            return
-        feeds = feeds_for(self.job, drawn.values, self.loaded.inputs, self.fixed_feeds)
-        began = time.monotonic()
-        try:
-            outputs = self.loaded.run(feeds, seconds=max(self.limits.run_seconds, 20 * eager_seconds))
-        except WorkerFailure as failure:
-            self._note_failure(failure, drawn, feeds, on)
-            return
-        runtime_seconds = time.monotonic() - began
-        got = [outputs[name] for name in self.output_names]
-        tolerances = [self._tolerance(name, value) for name, value in zip(self.output_names, expected, strict=True)]
-        verdicts = [judge(*each) for each in zip(expected, got, tolerances, strict=True)]
-        if all(verdict.difference is None for verdict in verdicts):
-            worst = max((verdict.worst for verdict in verdicts), default=0.0)
-            elements = sum(_count(value) for value in expected)
-            self.checked.append(
-                CheckedInput(drawn.sizes, drawn.family, elements, worst, eager_seconds, runtime_seconds)
-            )
-            return
-        reason = self._overflow(expected, must_run) or excuse(
-            self._eager, drawn.values, expected, got, tolerances, self._precision(), self.seed
-        )
-        if reason is not None:
-            self.excused.append(f"{on}: {reason}")
-            return
-        named = dict(zip(self.output_names, expected, strict=True))
-        seen = (*self._how_many_agree(), *self.blame.of_difference(feeds, named, tolerances))
-        for name, verdict in zip(self.output_names, verdicts, strict=True):
-            if verdict.difference is not None:
-                self.findings.append(difference_found(name, verdict.difference, on, seen))
+        elif outcome.excuse:
+            self.excused.append(f"{on}: {outcome.excuse}")
+        elif outcome.equal:
+            self._known.append(candidate)
+            self.comparer.reference.tally.add(outcome.trail)
+            seconds = (outcome.eager_seconds, outcome.runtime_seconds)
+            self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
+        elif not self._is_empty(candidate, outcome):
+            self.findings += self.investigation.of(candidate, on, outcome, len(self.checked))
 
-    def _note_failure(self, failure: WorkerFailure, drawn: Drawn, feeds: Mapping[str, TensorData], on: str) -> None:
-        """A run without a result. On an empty input it is told once and no more: the runtime says no aloud, and several
-        of its kernels cannot do otherwise."""
-        place = origin_of(self.blame.path, failure.detail)
-        empty = sorted(name for name, size in drawn.sizes.items() if size == 0 and self.example[name] != 0)
-        if not empty or failure.kind not in (FailureKind.REFUSES_INPUT, FailureKind.CRASH):
-            self.findings.append(failure_found(failure, on, self.blame.of_run(failure, feeds), place))
-        elif self.empty_refused.isdisjoint(empty):
-            self.empty_refused.update(empty)
-            self.findings.append(empty_refused(failure, empty, self.blame.of_run(failure, feeds), place))
+    def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
+        """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
+        its kernels cannot do otherwise."""
+        failure = outcome.failure
+        empty = sorted(name for name, size in candidate.sizes.items() if size == 0 and self.example[name] != 0)
+        if failure is None or not empty or failure.kind not in (FailureKind.REFUSES_INPUT, FailureKind.CRASH):
+            return False
+        if self._empty_refused.isdisjoint(empty):
+            self._empty_refused.update(empty)
+            blame = self.investigation.blame
+            place = origin_of(blame.path, failure.detail)
+            self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
+        return True
 
     def result(self) -> CheckResult:
         return CheckResult(
@@ -214,8 +192,11 @@ class _Check:
             diagnostics=tuple(self.findings),
             refused_by_eager=self.refused,
             excused=tuple(self.excused),
-            tolerances=self.tolerances,
+            tolerances=self.comparer.tolerances,
             seed=self.seed,
+            decisions=self.comparer.reference.tally.decisions(),
+            searched=self.searched,
+            evidence=self.investigation.evidence if self.investigation.saved else None,
         )
 
     def _worth_trying(self, drawn: Iterator[Drawn]) -> Iterator[Drawn]:
@@ -227,42 +208,9 @@ class _Check:
             refused_before = self.refused
             yield candidate
 
-    def _eager(self, values: Sequence[object], must_run: bool = False) -> list[Expected] | None:
-        """Eager's outputs on copies of the values, or None where it refuses them."""
-        copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
-        try:
-            returned = self.run_eager(copies)
-        except Exception:
-            # Whatever a model raises on an input of our making means that the input is none of its own.
-            if must_run:
-                raise
-            return None
-        return self.flatten_outputs(returned)
-
-    def _tolerance(self, name: str, expected: Expected) -> Tolerance:
-        first = expected[0] if isinstance(expected, Sequence) and expected else expected
-        if isinstance(first, torch.Tensor):
-            dtype = first.dtype
-        else:
-            dtype = torch.float64 if isinstance(first, float) else torch.int64
-        chosen = tolerance_for(dtype, self.working, self.rtol, self.atol)
-        self.tolerances[name] = chosen
-        return chosen
-
-    def _precision(self) -> float:
-        return max((torch.finfo(dtype).eps for dtype in self.working), default=torch.finfo(torch.float32).eps)
-
-    def _overflow(self, expected: Sequence[Expected], is_example: bool) -> str | None:
-        """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused."""
-        if is_example or torch.float16 not in self.working:
-            return None
-        tensors = [value for value in expected if isinstance(value, torch.Tensor)]
-        overflows = any(not bool(tensor.isfinite().all()) for tensor in tensors if tensor.is_floating_point())
-        return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
-
-    def _is_enough(self, groups: Sequence[Group], at_least: int) -> bool:
+    def _is_enough(self, at_least: int) -> bool:
         return len(self._telling()) >= at_least and all(
-            len(self._others_seen(group)) >= min(_OTHER_VALUES, group.reach - group.minimum) for group in groups
+            len(self._others_seen(group)) >= min(_OTHER_VALUES, group.reach - group.minimum) for group in self.groups
         )
 
     def _telling(self) -> list[CheckedInput]:
@@ -272,7 +220,7 @@ class _Check:
     def _others_seen(self, group: Group) -> set[int]:
         return {checked.sizes[group.names[0]] for checked in self.checked} - {group.example}
 
-    def _say_what_is_missing(self, groups: Sequence[Group]) -> None:
+    def _say_what_is_missing(self) -> None:
         if self.findings:
             return
         agreed = self._telling() or self.checked
@@ -280,23 +228,6 @@ class _Check:
         if self.tried and (len(agreed) < 2 or not on_example):
             self.findings.append(hardly_checked(on_example, self.refused, tuple(self.excused), self.tried))
             return
-        for group in groups:
+        for group in self.groups:
             if group.is_movable and not self._others_seen(group):
                 self.findings.extend(size_not_moved(name, (group.example,)) for name in group.names)
-
-    def _how_many_agree(self) -> tuple[str, ...]:
-        count = len(self.checked)
-        return (f"{count} other input{'s' * (count > 1)} agree{'s' * (count == 1)}",) if count else ()
-
-
-def _count(value: Expected) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel()
-    return sum(item.numel() for item in value) if isinstance(value, Sequence) else 1
-
-
-def _dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
-    """The float dtypes that the model computes in, as its weights and inputs tell. A float8 weight is storage."""
-    tensors = [*job.model.parameters(), *job.model.buffers(), *(leaf.value for leaf in job.inputs)]
-    found = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()}
-    return tuple(sorted((dtype for dtype in found if dtype.itemsize > 1), key=str))

@@ -68,37 +68,39 @@ def empty_refused(
     )
 
 
-def difference_found(name: str, difference: Difference, on: str, seen: tuple[str, ...]) -> Diagnostic:
-    """An output that is not eager's."""
+def difference_found(
+    name: str, difference: Difference, on: str, seen: tuple[str, ...], place: Place | None = None
+) -> Diagnostic:
+    """An output that is not eager's. `place` is where the difference begins."""
     facts = (f"input: {on}", *seen)
     match difference.kind:
         case DifferenceKind.SHAPE:
             return WrongShape(
-                message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}", seen=facts
+                message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}",
+                seen=facts,
+                place=place,
             )
         case DifferenceKind.DTYPE:
             return WrongDtype(
-                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}", seen=facts
+                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
+                seen=facts,
+                place=place,
             )
         case DifferenceKind.STRUCTURE:
             return WrongShape(
-                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}", seen=facts
+                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
+                seen=facts,
+                place=place,
             )
         case DifferenceKind.VALUES:
             spread = f"{difference.wrong} of {difference.count} elements differ"
-            return WrongValues(message=_values_message(name, difference), seen=(facts[0], spread, *facts[1:]))
+            return WrongValues(
+                message=_values_message(name, difference), seen=(facts[0], spread, *facts[1:]), place=place
+            )
 
 
-def count_found(expected: int, got: int, on: str) -> Diagnostic:
-    return WrongShape(
-        message=f"eager returns {expected} values on this input, the model has {got} outputs", seen=(f"input: {on}",)
-    )
-
-
-def structure_found(mismatch: str, on: str) -> Diagnostic:
-    return WrongShape(
-        message=f"eager returns another structure on this input than on the example: {mismatch}", seen=(f"input: {on}",)
-    )
+def structure_found(told: str, on: str) -> Diagnostic:
+    return WrongShape(message=f"{told}, on another input", seen=(f"input: {on}",))
 
 
 def hardly_checked(on_example: bool, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.verify.compare import Tolerance
 from trueport.verify.findings import input_words
+from trueport.verify.tally import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,12 @@ class CheckResult:
     """Inputs on which the two differ and eager's own answer is no firmer than that, each with the reason."""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     seed: int = 0
+    decisions: tuple[Decision, ...] = ()
+    """The branches and loops of the user's code, and on how many of the inputs each way was taken."""
+    searched: int = 0
+    """How many inputs were tried in eager alone, to find those that take another way."""
+    evidence: Path | None = None
+    """The folder of the counterexample, where there is one."""
 
     @property
     def agrees(self) -> bool:
@@ -55,3 +63,12 @@ class Budget:
     attempts: int = 200
     further_seconds: float = 1.0
     further_inputs: int = 32
+    search_seconds: float = 2.0
+    """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
+    shrink_seconds: float = 3.0
+
+
+THOROUGH = Budget(
+    seconds=600.0, attempts=2000, further_seconds=20.0, further_inputs=300, search_seconds=60.0, shrink_seconds=30.0
+)
+"""For who has the time: `--thorough`."""

@@ -1,0 +1,159 @@
+"""One input through eager and through the runtime, and how their answers compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from trueport.errors import TrueportError
+from trueport.load.job import Job
+from trueport.verify.compare import Expected, Tolerance, Verdict, judge, tolerance_for
+from trueport.verify.reference import Reference
+from trueport.verify.sandbox import Limits, LoadedModel, WorkerFailure
+from trueport.verify.sensitivity import excuse
+from trueport.verify.tensors import RuntimeValue, TensorData
+from trueport.verify.trail import Trail
+
+Allowed = float | Mapping[str, float] | None
+"""A tolerance of the user's own: for all outputs, or by the name of the output."""
+Feed = Callable[[Sequence[object]], dict[str, TensorData]]
+"""What to hand to the runtime for one value per leaf."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one input. Nothing but `refused` is said of one that eager refuses."""
+
+    trail: Trail
+    refused: bool = False
+    structure: str = ""
+    """How eager's own result differs in structure from the example's."""
+    failure: WorkerFailure | None = None
+    excuse: str = ""
+    expected: tuple[Expected, ...] = ()
+    got: tuple[RuntimeValue, ...] = ()
+    feeds: Mapping[str, TensorData] = field(default_factory=dict)
+    tolerances: tuple[Tolerance, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    eager_seconds: float = 0.0
+    runtime_seconds: float = 0.0
+
+    @property
+    def differs(self) -> bool:
+        return not self.excuse and any(verdict.difference is not None for verdict in self.verdicts)
+
+    @property
+    def equal(self) -> bool:
+        return bool(self.verdicts or not self.expected) and not (
+            self.refused or self.structure or self.failure or self.excuse or self.differs
+        )
+
+    @property
+    def worst(self) -> float:
+        return max((verdict.worst for verdict in self.verdicts), default=0.0)
+
+    @property
+    def elements(self) -> int:
+        return sum(_count(value) for value in self.expected)
+
+
+@dataclass
+class Comparer:
+    """Compares a loaded model with eager, one input at a time."""
+
+    reference: Reference
+    loaded: LoadedModel
+    feed: Feed
+    output_names: tuple[str, ...]
+    limits: Limits
+    working: tuple[torch.dtype, ...]
+    seed: int = 0
+    rtol: Allowed = None
+    atol: Allowed = None
+    tolerances: dict[str, Tolerance] = field(default_factory=dict)
+
+    def compare(self, values: Sequence[object], is_example: bool = False) -> Outcome:
+        """Raises only what eager raises on the example."""
+        began = time.monotonic()
+        try:
+            expected, trail = self.reference.answer(values, is_example)
+        except TrueportError as mismatch:
+            return Outcome(Trail(), structure=f"eager returns another structure than on the example: {mismatch}")
+        eager_seconds = time.monotonic() - began
+        if expected is None:
+            return Outcome(trail, refused=True)
+        if len(expected) != len(self.output_names):
+            told = f"eager returns {len(expected)} values, the model has {len(self.output_names)} outputs"
+            return Outcome(trail, structure=told)
+        feeds = self.feed(values)
+        began = time.monotonic()
+        try:
+            outputs = self.loaded.run(feeds, seconds=max(self.limits.run_seconds, 20 * eager_seconds))
+        except WorkerFailure as failure:
+            return Outcome(trail, failure=failure, feeds=feeds, expected=tuple(expected))
+        runtime_seconds = time.monotonic() - began
+        got = tuple(outputs[name] for name in self.output_names)
+        tolerances = tuple(self._tolerance(*each) for each in zip(self.output_names, expected, strict=True))
+        verdicts = tuple(judge(*each) for each in zip(expected, got, tolerances, strict=True))
+        reason = ""
+        if any(verdict.difference is not None for verdict in verdicts):
+            reason = self._overflow(expected, is_example) or self._uncertain(values, expected, got, tolerances) or ""
+        return Outcome(
+            trail,
+            excuse=reason,
+            expected=tuple(expected),
+            got=got,
+            feeds=feeds,
+            tolerances=tolerances,
+            verdicts=verdicts,
+            eager_seconds=eager_seconds,
+            runtime_seconds=runtime_seconds,
+        )
+
+    def _uncertain(
+        self,
+        values: Sequence[object],
+        expected: Sequence[Expected],
+        got: Sequence[RuntimeValue],
+        tolerances: Sequence[Tolerance],
+    ) -> str | None:
+        precision = max((torch.finfo(dtype).eps for dtype in self.working), default=torch.finfo(torch.float32).eps)
+        return excuse(self.reference.outputs, values, expected, got, tolerances, precision, self.seed)
+
+    def _tolerance(self, name: str, expected: Expected) -> Tolerance:
+        first = expected[0] if isinstance(expected, Sequence) and expected else expected
+        if isinstance(first, torch.Tensor):
+            dtype = first.dtype
+        else:
+            dtype = torch.float64 if isinstance(first, float) else torch.int64
+        chosen = tolerance_for(dtype, self.working, _of(self.rtol, name), _of(self.atol, name))
+        self.tolerances[name] = chosen
+        return chosen
+
+    def _overflow(self, expected: Sequence[Expected], is_example: bool) -> str | None:
+        """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused."""
+        if is_example or torch.float16 not in self.working:
+            return None
+        tensors = [value for value in expected if isinstance(value, torch.Tensor)]
+        overflows = any(not bool(tensor.isfinite().all()) for tensor in tensors if tensor.is_floating_point())
+        return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
+
+
+def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
+    """The float dtypes that the model computes in, as its weights and inputs tell. A float8 weight is storage."""
+    tensors = [*job.model.parameters(), *job.model.buffers(), *(leaf.value for leaf in job.inputs)]
+    found = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()}
+    return tuple(sorted((dtype for dtype in found if dtype.itemsize > 1), key=str))
+
+
+def _of(allowed: Allowed, name: str) -> float | None:
+    return allowed.get(name) if isinstance(allowed, Mapping) else allowed
+
+
+def _count(value: Expected) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return sum(item.numel() for item in value) if isinstance(value, Sequence) else 1

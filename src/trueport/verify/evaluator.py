@@ -1,0 +1,29 @@
+"""A program of its own: runs an ONNX file in the reference evaluator of the `onnx` package.
+
+    python -I evaluator.py LIBRARY... MODEL FEEDS.npz ANSWERS.npz
+
+It is slow and knows no optimisation, which makes it the witness to ask when onnxruntime and eager disagree. Started by
+path with a time limit, it imports onnx and numpy and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+
+def main(libraries: list[str], model: str, feeds: str, answers: str) -> None:
+    sys.path.extend(libraries)
+    numpy = importlib.import_module("numpy")
+    reference = importlib.import_module("onnx.reference")
+    with numpy.load(feeds) as given:
+        values = {name: given[name] for name in given.files}
+    evaluator = reference.ReferenceEvaluator(model)
+    results = evaluator.run(None, values)
+    found = dict(zip(evaluator.output_names, results, strict=True))
+    numpy.savez(answers, **{name: value for name, value in found.items() if hasattr(value, "dtype")})
+
+
+if __name__ == "__main__":
+    *libraries, model, feeds, answers = sys.argv[1:]
+    main(libraries, model, feeds, answers)

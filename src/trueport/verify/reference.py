@@ -1,0 +1,67 @@
+"""Eager as the reference: its answers, and what it decided on the way to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import CodeType
+
+import torch
+
+from trueport.verify.compare import Expected
+from trueport.verify.tally import Relevant, Tally
+from trueport.verify.trail import Overstayed, Trail, followed
+
+RunEager = Callable[[Sequence[object]], object]
+"""Runs the model on one value per leaf. It may write to the values; it must not change the model."""
+FlattenOutputs = Callable[[object], list[Expected]]
+"""What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
+
+_PATIENCE = 10.0
+"""Seconds after which a loop of eager counts as endless, on inputs of our making."""
+
+
+class Reference:
+    """The user's model, asked for answers.
+
+    `codes` are the functions whose decisions are counted; `kept_alive` tells those that the exported graph holds.
+    """
+
+    def __init__(
+        self,
+        run_eager: RunEager,
+        flatten_outputs: FlattenOutputs,
+        codes: Iterable[CodeType] = (),
+        kept_alive: Relevant | None = None,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._run_eager, self._flatten = run_eager, flatten_outputs
+        self.codes = tuple(codes)
+        self.tally = Tally(kept_alive)
+        self.patience = patience
+
+    def answer(self, values: Sequence[object], must_run: bool = False) -> tuple[list[Expected] | None, Trail]:
+        """Eager's outputs on copies of the values, or None where it refuses them; and what it decided."""
+        with followed(None if must_run else self.patience) as trail:
+            returned, accepted = self._returned(values, must_run)
+        return (self._flatten(returned) if accepted else None), trail
+
+    def outputs(self, values: Sequence[object]) -> list[Expected] | None:
+        return self.answer(values)[0]
+
+    def guided(self, values: Sequence[object]) -> Trail | None:
+        """What eager decides on these values, with every test measured; None where it refuses them."""
+        with followed(self.patience, guide=True) as trail:
+            accepted = self._returned(values, must_run=False)[1]
+        return trail if accepted else None
+
+    def _returned(self, values: Sequence[object], must_run: bool) -> tuple[object, bool]:
+        copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
+        try:
+            return self._run_eager(copies), True
+        except Overstayed:
+            return None, False
+        except Exception:
+            # Whatever a model raises on an input of our making means that the input is none of its own.
+            if must_run:
+                raise
+            return None, False

@@ -1,0 +1,146 @@
+"""Looking for inputs that take the ways which drawn inputs did not: `if x.sum() > 1000`, `while` loops of no rounds.
+
+For each way that was never taken, the input that came nearest to it is changed step by step, and a change that brings
+it nearer is kept and repeated. Sizes and numbers that the tests mention are tried first.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trueport.load.job import Job
+from trueport.verify.moves import Candidate, Move, Mover
+from trueport.verify.sizes import Group
+from trueport.verify.tally import Goal, Tally
+from trueport.verify.trail import Trail
+
+Attempt = Callable[[Sequence[object]], Trail | None]
+"""What eager decides on these values, measured; None where it refuses them."""
+
+_STEPS_AT_A_TIME = 60
+_STEPS_WITHOUT_GAIN = 300
+"""After so many steps without coming nearer a way is given up."""
+_KEPT = 4
+_FAR = 1e30
+
+
+@dataclass
+class _Climb:
+    """The way to one goal: the inputs that came nearest, and what is still to be tried from the nearest."""
+
+    goal: Goal
+    best: list[tuple[float, Candidate]] = field(default_factory=list)
+    pending: Iterator[Move] | None = None
+    again: Move | None = None
+    idle: int = 0
+
+    @property
+    def distance(self) -> float | None:
+        return self.best[0][0] if self.best and self.best[0][0] < _FAR else None
+
+    def saw(self, candidate: Candidate, distance: float) -> bool:
+        """Note an input; True where it is nearer than all before."""
+        nearer = not self.best or distance < self.best[0][0]
+        if nearer or len(self.best) < _KEPT:
+            self.best.append((distance, candidate))
+            self.best.sort(key=lambda pair: pair[0])
+            del self.best[_KEPT:]
+        return nearer
+
+
+class Search:
+    """One search. `found` are inputs that take a new way; the caller compares them and adds them to the tally."""
+
+    def __init__(self, job: Job, groups: Sequence[Group], tally: Tally, attempt: Attempt, seed: int) -> None:
+        self._job, self._groups, self._tally, self._attempt = job, groups, tally, attempt
+        self._dice = random.Random(seed)
+        self._climbs: dict[Goal, _Climb] = {}
+        self._tried: list[tuple[Candidate, Trail]] = []
+        self.attempts = 0
+
+    def found(self, known: Sequence[Candidate], seconds: float) -> Iterator[Candidate]:
+        """Inputs that take a way that none has taken, as long as there is one to look for and time to do it."""
+        deadline = time.monotonic() + seconds
+        for candidate in known:
+            if time.monotonic() > deadline:
+                return
+            trail = self._run(candidate)
+            if trail is not None:
+                self._tried.append((candidate, trail))
+        while time.monotonic() < deadline:
+            climbs = [climb for climb in self._open() if climb.idle < _STEPS_WITHOUT_GAIN]
+            if not climbs:
+                return
+            climb = min(climbs, key=lambda climb: climb.idle)
+            yield from self._steps(climb, deadline)
+
+    def _open(self) -> list[_Climb]:
+        goals = self._tally.goals()
+        for goal in goals:
+            if goal not in self._climbs:
+                climb = self._climbs[goal] = _Climb(goal)
+                for candidate, trail in self._tried:
+                    climb.saw(candidate, trail.distances.get(goal, _FAR))
+        return [self._climbs[goal] for goal in goals]
+
+    def _steps(self, climb: _Climb, deadline: float) -> Iterator[Candidate]:
+        mover = Mover(self._job, self._groups, self._constants(climb.goal))
+        for _ in range(_STEPS_AT_A_TIME):
+            if time.monotonic() > deadline or not climb.best:
+                climb.idle += _STEPS_WITHOUT_GAIN * (not climb.best)
+                return
+            climb.idle += 1
+            base, move = self._next(climb, mover)
+            candidate = mover.apply(move, base)
+            trail = self._run(candidate) if candidate is not None else None
+            if candidate is None or trail is None:
+                climb.again = None
+                continue
+            self._note(candidate, trail, climb)
+            nearer = climb.saw(candidate, trail.distances.get(climb.goal, _FAR))
+            climb.again = move.further() if nearer else None
+            if nearer:
+                climb.idle, climb.pending = 0, None
+            if self._is_new(trail):
+                self._tried.append((candidate, trail))
+                yield candidate
+                if climb.goal in trail.ways:
+                    return
+
+    def _next(self, climb: _Climb, mover: Mover) -> tuple[Candidate, Move]:
+        base = climb.best[0][1]
+        if climb.again is not None:
+            return base, climb.again
+        if climb.pending is None:
+            climb.pending = mover.first(base, climb.distance)
+        move = next(climb.pending, None)
+        if move is not None:
+            return base, move
+        distance, base = self._dice.choice(climb.best)
+        return base, mover.chance(base, distance if distance < _FAR else None, self._dice)
+
+    def _run(self, candidate: Candidate) -> Trail | None:
+        self.attempts += 1
+        trail = self._attempt(candidate.values)
+        if trail is not None:
+            self._tally.observe(trail)
+        return trail
+
+    def _note(self, candidate: Candidate, trail: Trail, at_work: _Climb) -> None:
+        """An input on the way to one goal may be nearer to another."""
+        for goal, climb in self._climbs.items():
+            near = goal in trail.distances and climb is not at_work
+            if near and climb.saw(candidate, trail.distances[goal]):
+                climb.pending, climb.idle = None, 0
+
+    def _is_new(self, trail: Trail) -> bool:
+        return any(goal in trail.ways for goal in self._tally.goals())
+
+    def _constants(self, goal: Goal) -> list[float]:
+        """The numbers of the test itself, then those of the other tests, which may lead to it."""
+        own = list(goal[0].constants)
+        others = [number for decision in self._tally.decisions() for number in decision.site.constants]
+        return [*own, *others] if len(others) < 24 else own

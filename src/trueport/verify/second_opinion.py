@@ -1,0 +1,72 @@
+"""What the ONNX reference evaluator says to an input on which onnxruntime and eager disagree."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trueport.verify.compare import Expected, Tolerance, judge
+from trueport.verify.tensors import TensorData, from_torch
+
+_EVALUATOR = Path(__file__).with_name("evaluator.py")
+_SAID = "the ONNX reference evaluator: "
+_LARGEST_FILE = 64 << 20
+"""It computes in plain numpy, operator by operator: a large model would only use up its time."""
+
+
+def second_opinion(
+    path: Path,
+    feeds: Mapping[str, TensorData],
+    expected: Mapping[str, Expected],
+    tolerances: Sequence[Tolerance],
+    seconds: float = 10.0,
+) -> tuple[str, ...]:
+    """One fact for the finding, or none where the evaluator cannot be asked."""
+    if path.stat().st_size > _LARGEST_FILE or any(not _numpy_has(data) for data in feeds.values()):
+        return ()
+    answers = _answers(path, feeds, seconds)
+    if answers is None:
+        return ()
+    judged = [
+        judge(value, from_torch(torch.from_numpy(np.array(answers[name]))), tolerance).difference
+        for (name, value), tolerance in zip(expected.items(), tolerances, strict=True)
+        if name in answers
+    ]
+    if not judged:
+        return ()
+    if any(difference is not None for difference in judged):
+        return (_SAID + "differs from eager as well, so the model itself is at fault",)
+    return (_SAID + "agrees with eager, so the runtime is at fault",)
+
+
+def _answers(path: Path, feeds: Mapping[str, TensorData], seconds: float) -> dict[str, np.ndarray[Any, Any]] | None:
+    with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+        given, answers = Path(folder, "feeds.npz"), Path(folder, "answers.npz")
+        arrays = {name: np.frombuffer(data.data, data.dtype).reshape(data.shape) for name, data in feeds.items()}
+        np.savez(given, **arrays)  # type: ignore[arg-type]
+        command = [sys.executable, "-I", str(_EVALUATOR), *_library_folders(), str(path), str(given), str(answers)]
+        try:
+            done = subprocess.run(command, timeout=seconds, capture_output=True, check=False)
+        except subprocess.TimeoutExpired:
+            return None
+        if done.returncode != 0 or not answers.exists():
+            return None
+        with np.load(answers) as found:
+            return {name: found[name] for name in found.files}
+
+
+def _numpy_has(data: TensorData) -> bool:
+    return not data.dtype.startswith(("bfloat", "float8", "float4", "int4", "uint4", "int2", "uint2", "string"))
+
+
+def _library_folders() -> list[str]:
+    found = [importlib.util.find_spec(name) for name in ("onnx", "numpy")]
+    return [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
