@@ -1,4 +1,4 @@
-"""Torch's attention layers, as eager inference runs them: its fast path zeroes padding and gives NaN for masked rows."""
+"""Torch's attention layers, as eager inference runs them: its fast path zeroes padding, and a masked row is NaN."""
 
 from __future__ import annotations
 
@@ -112,7 +112,10 @@ def test_multi_head_attention(need_weights, batch_first):
             return self.attention(y, y, y, key_padding_mask=padded, need_weights=need_weights, attn_mask=mask)
 
     model = Attends().eval()
-    args = lambda: x() if batch_first else x().transpose(0, 1)
+
+    def args():
+        return x() if batch_first else x().transpose(0, 1)
+
     assert_captured(model, (args(),), [(args(),)])
     assert_captured(model, (args(), AT_THE_END), [(args(), m) for m in (WITH_AN_EMPTY_ONE, IN_FRONT)])
     assert_captured(model, (args(), AT_THE_END, CAUSAL), [(args(), IN_FRONT, CAUSAL)])

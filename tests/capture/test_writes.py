@@ -199,3 +199,13 @@ def test_resized_and_swapped_views():
         return z.squeeze_(0)
 
     rows(model)
+
+
+def test_an_operator_that_returns_its_argument():
+    """`conj_physical` of real numbers gives the very tensor back: its value must not become its own argument."""
+
+    def model(y):
+        z = torch.conj_physical(y * 2)
+        return z + torch.conj_physical(z), y
+
+    rows(model, export=False)

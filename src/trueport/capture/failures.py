@@ -44,7 +44,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
             place=place,
         )
-    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)):
+    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)) or "no fake impl" in text:
         return UnsupportedOperator(
             message=f"torch cannot tell the shape of this operator's result without running it: {_first_line(text)}",
             place=place,

@@ -6,8 +6,10 @@ installed libraries such as transformers included. Answers are interned: a model
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from trueport import torch_internals
@@ -46,6 +48,7 @@ class Places:
         self._foreign: dict[CodeType, bool] = {}
         self._known: dict[tuple[str, tuple[tuple[CodeType, int], ...]], Place] = {}
         self._outermost: FrameType | None = None
+        self._torch_asking = False
 
     def begin(self, frame: FrameType) -> None:
         self._outermost = frame
@@ -83,12 +86,23 @@ class Places:
 
     def asking_frame(self) -> FrameType | None:
         """The frame of the user's that asks for a plain number or bool right now; None where torch itself does."""
+        if self._torch_asking:
+            return None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self._outermost:
             if not self.is_size_machinery(frame.f_code):
                 return None if self.is_foreign(frame.f_code) else frame
             frame = frame.f_back
         return None
+
+    @contextlib.contextmanager
+    def torch_asking(self) -> Iterator[None]:
+        """Whatever is asked meanwhile, torch asks: `y[0]` looks in C++, without a frame of its own, for a row."""
+        before, self._torch_asking = self._torch_asking, True
+        try:
+            yield
+        finally:
+            self._torch_asking = before
 
     @staticmethod
     def is_size_machinery(code: CodeType) -> bool:

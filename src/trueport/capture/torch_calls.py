@@ -23,6 +23,7 @@ _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
 _STACK = (torch.stack, torch.cat, torch.concat, torch.concatenate, torch.vstack)
 
 
+_INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
@@ -66,8 +67,10 @@ class TorchCalls(TorchFunctionMode):
             return _stack(func, *args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
             return stand_in(*args, **kwargs)
+        elif func in _INDEXING:
+            with self._tracer.places.torch_asking():
+                return func(*args, **kwargs)
         return func(*args, **kwargs)
-
 
     def _open_rows(self, func: Any, tensor: torch.Tensor, dim: int = 0) -> OpenSequence | None:
         """The rows of a tensor whose count is open: a `for` over them is a loop, once its function is rewritten."""

@@ -35,6 +35,8 @@ from trueport.torch_internals import quiet_fake_tensors, saying_exporting, size_
 
 _SMALLEST_HINT = 2
 _MOST_TRACES = 200
+_ONE_AT_A_TIME = threading.RLock()
+"""Torch keeps some of what a trace has to set (`is_exporting()`, how sizes are asked about) for the whole process."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
     torch would treat as special.
     """
+    with _ONE_AT_A_TIME:
+        return _capture(job, is_leaf, state, sizes or {})
+
+
+def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int]) -> Graph:
     rewriting = Rewriting()
     demand, careful = Demand(rewriting), False
     fickle: frozenset[MemoryKey] = frozenset()
@@ -58,7 +65,7 @@ def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mappi
         for _ in range(_MOST_TRACES):
             try:
                 with adapted(job.model):
-                    graph = _trace(job, is_leaf, state, sizes or {}, careful, demand, fickle)
+                    graph = _trace(job, is_leaf, state, sizes, careful, demand, fickle)
                     return replace(graph, rewritten=tuple(rewriting.rewritten))
             except WritesInPlace:
                 careful = True

@@ -190,9 +190,17 @@ class Tracer:
             known = self._evaluate(op, args, kwargs)
             if known is not None:
                 return known
-        returned = self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs))
+        returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
         self._note_unsupported(op)
         self._append(op, args, kwargs, returned)
+        return returned
+
+    def _new(self, returned: Any) -> Any:
+        """What an operator returned; a twin of it where that is its own argument (`conj_physical` of real numbers)."""
+        if isinstance(returned, (list, tuple)):
+            return type(returned)(self._new(r) for r in returned)
+        if isinstance(returned, FakeTensor) and value_of(returned) is not None:
+            return self.memory.new_fake(self.memory.signature(returned))
         return returned
 
     def _ask(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
