@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ class Writes:
         self._bases: dict[int, tuple[int, torch.Tensor]] = {}
         self._views: list[weakref.ref[torch.Tensor]] = []
         self._open: list[tuple[int, dict[int, tuple[torch.Tensor, torch.Tensor]]]] = []
-        self._shared: set[int] = set()
+        self._shared: dict[int, Callable[[], None]] = {}
 
     def own(self, wrapper: torch.Tensor) -> None:
         """A new memory. Kept alive, so that its address is never another's."""
@@ -71,13 +71,17 @@ class Writes:
             return isinstance(tensor, torch.Tensor)
         return self._bases.get(memory_of(tensor), (mark,))[0] < mark
 
-    def may_be_shared(self, wrapper: torch.Tensor) -> None:
-        """The result of a branch that is another tensor in one of its arms: a write to it would have to reach that one."""
-        self._shared.add(memory_of(wrapper))
+    def may_be_shared(self, wrapper: torch.Tensor, again: Callable[[], None]) -> None:
+        """The result of a branch that is another tensor in one of its arms: a write to it would have to reach that one.
+
+        `again` asks for the rest of the block to be traced in each arm, where it is clear which tensor it is.
+        """
+        self._shared[memory_of(wrapper)] = again
 
     def about_to_write(self, wrapper: torch.Tensor, place: Place) -> None:
         memory = memory_of(wrapper)
         if memory in self._shared:
+            self._shared[memory]()
             raise ExportError(
                 [
                     ArmsDisagree(

@@ -53,7 +53,7 @@ class Rewriting:
             replacement = rewritten_code(code, self._tails.get(code, frozenset()))
             self.rewritten[code] = replacement
             self._ours.update(dict.fromkeys(with_inner(replacement), code))
-            self._replace(code, replacement, set())
+            self._replace(code, replacement)
 
     def add_tail(self, code: CodeType, line: int) -> bool:
         """Rewrite a function again, with the rest of the block in both arms of the branch on this line.
@@ -71,17 +71,13 @@ class Rewriting:
                 self.add(each)
         return True
 
-    def _replace(self, code: CodeType, replacement: CodeType, seen: set[int]) -> None:
-        if id(code) in seen:
-            return
-        seen.add(id(code))
-        for holder in gc.get_referrers(code):
-            if isinstance(holder, FunctionType) and holder.__code__ is code:
-                self._originals.append((holder, code))
-                holder.__code__ = replacement
-        for outer in _holding(code):
-            consts = tuple(replacement if c is code else c for c in outer.co_consts)
-            self._replace(outer, outer.replace(co_consts=consts), seen)
+    def _replace(self, code: CodeType, replacement: CodeType) -> None:
+        """Give the rewritten code to the functions that run `code`, and to those that make functions of it."""
+        for function in _functions_of(code.co_filename):
+            changed = _with_replaced(function.__code__, code, replacement)
+            if changed is not function.__code__:
+                self._originals.append((function, function.__code__))
+                function.__code__ = changed
 
     def end(self) -> None:
         with _LOCK:
@@ -92,13 +88,23 @@ class Rewriting:
             self._ours.clear()
 
 
-def _holding(code: CodeType) -> list[CodeType]:
-    """Code objects that make functions of this code."""
-    holders = []
-    for constants in gc.get_referrers(code):
-        if isinstance(constants, tuple):
-            holders += [c for c in gc.get_referrers(constants) if isinstance(c, CodeType) and c.co_consts is constants]
-    return holders
+def _functions_of(filename: str) -> list[FunctionType]:
+    """All functions that were made from a file. Only the collector knows them: decorators and closures hide many."""
+    return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == filename]
+
+
+def _with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
+    """`code` with `old` exchanged for `new`, whether it is that itself or makes functions of it."""
+    if code == old:
+        return new
+    if "<locals>" not in old.co_qualname or not old.co_qualname.startswith(code.co_qualname):
+        return code
+    constants = tuple(
+        _with_replaced(constant, old, new) if isinstance(constant, CodeType) else constant
+        for constant in code.co_consts
+    )
+    same = all(a is b for a, b in zip(constants, code.co_consts, strict=True))
+    return code if same else code.replace(co_consts=constants)
 
 
 def with_inner(code: CodeType) -> Iterator[CodeType]:
