@@ -68,7 +68,7 @@ def run(code: str, name: str) -> Outcome:
         reports.append(program.report)
         return program
 
-    trueport.export = noting  # type: ignore[assignment]
+    trueport.export = noting
     try:
         spec.loader.exec_module(module)
     except trueport.ExportError as refused:

@@ -1,5 +1,5 @@
 """What trueport finds, as data: a base class, one rule per file, and the registry that discovers them."""
 
-from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.base import Diagnostic, Label, Severity
 
-__all__ = ["Diagnostic", "Severity"]
+__all__ = ["Diagnostic", "Label", "Severity"]

@@ -22,12 +22,21 @@ class Severity(Enum):
     NOTE = "note"
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Another line that matters for a finding, and what it has to do with it: the other arm, where a value was made."""
+
+    where: Where
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
     """One finding about the user's model.
 
     `message` says what happened in this model (the `title` says it for all models), `label` is what stands under the
-    carets, `seen` lists the facts that were measured, `fix` is what to write or pass instead.
+    carets, `also` are other lines that matter, `seen` lists the facts that were measured, `fix` is what to write or
+    pass instead.
     """
 
     code: ClassVar[str] = "TP000"
@@ -39,6 +48,7 @@ class Diagnostic:
     message: str
     place: Place | None = None
     label: str = ""
+    also: tuple[Label, ...] = ()
     seen: tuple[str, ...] = ()
     fix: str = ""
     severity: Severity | None = field(default=None)

@@ -258,7 +258,7 @@ def _failed(node: Node, error: Exception) -> TranslationFailed:
 
 
 def _way_out(frames: traceback.StackSummary) -> str:
-    """Whose translation it is decides who can mend it: the user's, where the traceback passes through a file of theirs."""
+    """Who can mend a translation: the user, where the traceback passes through a file of theirs."""
     libraries = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
     for frame in frames:
         if not frame.filename.startswith(libraries) and f"{os.sep}onnxscript{os.sep}" not in frame.filename:

@@ -12,7 +12,7 @@ from trueport.source import Place
 
 
 def without_onnx_dtype(graph: Graph) -> list[Diagnostic]:
-    """A finding for each input, weight and line whose dtype cannot be written; complex numbers have rules of their own."""
+    """A finding for each input, weight and line of such a dtype; complex numbers have rules of their own."""
     found: dict[tuple[object, torch.dtype], Diagnostic] = {}
 
     def judge(key: object, value: object, what: str, place: Place | None = None) -> None:

@@ -6,20 +6,29 @@ terminal that wants colour (`NO_COLOR` is respected by rich).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from trueport.diagnostics.base import Diagnostic, Severity
-from trueport.report.frame import Line, frame_lines
+from trueport.diagnostics.base import Diagnostic
+from trueport.report.frame import Line, frame_lines, gutter_of
 from trueport.report.model import CheckedInput, Report, Verdict
+from trueport.report.order import grouped
+from trueport.source import Where
+
+MOST_FACTS = 6
+MOST_LETTERS = 600
+MOST_AGAIN = 12
+"""What keeps a finding on one screen."""
 
 _STYLES = {
     "error": "bold red",
     "warning": "bold yellow",
     "note": "bold cyan",
     "good": "bold green",
+    "secondary": "bold blue",
     "strong": "bold",
     "gutter": "blue",
     "path": "",
@@ -28,49 +37,72 @@ _STYLES = {
 }
 
 
-def diagnostic_lines(found: Diagnostic) -> Iterator[Line]:
-    """One finding: its head, the code frame, what was seen, the fix, and where to read more."""
+def diagnostic_lines(found: Diagnostic, again: Sequence[Where] = (), width: int | None = None) -> Iterator[Line]:
+    """One finding: its head, the code frame, what was seen, the fix, and where to read more.
+
+    `again` are other lines where the same was found. Lines are broken at `width`, if there is one.
+    """
     weight = found.weight.value
-    yield ((f"{weight}[{found.code}]", weight), (f": {found.message}", "strong"))
-    gutter = len(str(found.where.line)) if found.where else 1
-    if found.place:
-        yield from frame_lines(found.place, found.label, weight)
-    for index, fact in enumerate(found.seen):
-        yield from _remark("seen:  " if index == 0 else "       ", fact, gutter)
-    if found.fix:
-        yield from _remark("fix:   ", found.fix, gutter)
-    yield from _remark("more:  ", f"trueport explain {found.code}", gutter)
-
-
-def _remark(head: str, text: str, gutter: int) -> Iterator[Line]:
-    """`= head text`; further lines of the text are aligned below the first."""
-    first, *rest = text.splitlines() or [""]
-    mark = " = " if head.strip() else "   "
-    yield ((" " * gutter + mark, "gutter"), (head, "faint"), (first, ""))
+    code = f"{weight}[{found.code}]"
+    first, *rest = _broken(_cut(found.message), width and width - len(code) - 2)
+    yield ((code, weight), (f": {first}", "strong"))
     for line in rest:
-        yield ((" " * (gutter + len(mark) + len(head)), ""), (line, ""))
+        yield ((" " * (len(code) + 2) + line, "strong"),)
+    gutter = gutter_of(found)
+    yield from frame_lines(found, width)
+    if again:
+        lines = ", ".join(str(where.line) for where in again[:MOST_AGAIN])
+        more = f" and {len(again) - MOST_AGAIN} more" if len(again) > MOST_AGAIN else ""
+        yield from _remark("also:  ", f"line{'s' * (len(again) > 1)} {lines}{more}", gutter, width)
+    for index, fact in enumerate(found.seen[:MOST_FACTS]):
+        yield from _remark("seen:  " if index == 0 else "       ", _cut(fact), gutter, width)
+    if len(found.seen) > MOST_FACTS:
+        yield from _remark("       ", f"… {len(found.seen) - MOST_FACTS} more: --output-format json", gutter, width)
+    if found.fix:
+        yield from _remark("fix:   ", found.fix, gutter, width)
+    yield from _remark("more:  ", f"trueport explain {found.code}", gutter, width)
 
 
-def diagnostics_lines(found: Iterable[Diagnostic]) -> Iterator[Line]:
-    """Several findings, errors first, with an empty line between them."""
-    order = list(Severity)
-    for index, one in enumerate(sorted(found, key=lambda one: order.index(one.weight))):
+def _remark(head: str, text: str, gutter: int, width: int | None) -> Iterator[Line]:
+    """`= head text`; further lines of the text are aligned below the first."""
+    mark = " = " if head.strip() else "   "
+    margin = gutter + len(mark) + len(head)
+    lines = [part for line in text.splitlines() or [""] for part in _broken(line, width and width - margin)]
+    yield ((" " * gutter + mark, "gutter"), (head, "faint"), (lines[0], ""))
+    for line in lines[1:]:
+        yield ((" " * margin, ""), (line, ""))
+
+
+def _broken(text: str, room: int | None) -> list[str]:
+    if room is None or len(text) <= room:
+        return [text]
+    return textwrap.wrap(text, max(room, 20), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _cut(text: str) -> str:
+    """Messages of other libraries can be pages long; the whole of them is in the JSON."""
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+
+
+def diagnostics_lines(found: Iterable[Diagnostic], width: int | None = None) -> Iterator[Line]:
+    """Several findings in order, with an empty line between them."""
+    for index, told in enumerate(grouped(found)):
         if index:
             yield ()
-        yield from diagnostic_lines(one)
+        yield from diagnostic_lines(told.found, told.again, width)
 
 
-def report_lines(report: Report) -> Iterator[Line]:
+def report_lines(report: Report, width: int | None = None) -> Iterator[Line]:
     """The whole report: the verdict, then the facts and the findings; where something is wrong, the findings first."""
     yield _headline(report)
     if report.ok:
         yield from _fact_lines(report)
         if report.diagnostics:
             yield ()
-            yield from diagnostics_lines(report.diagnostics)
+            yield from diagnostics_lines(report.diagnostics, width)
     else:
         yield ()
-        yield from diagnostics_lines(report.diagnostics)
+        yield from diagnostics_lines(report.diagnostics, width)
         facts = list(_fact_lines(report))
         if facts:
             yield ()
