@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
+from types import CellType, TracebackType
 from typing import Any
 
 import torch
@@ -118,7 +118,7 @@ class ControlFlow:
 
     def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that."""
-        world = World([self._model, *before, *state.look()])
+        world = World([self._model, *before, *state.look()], [arm], state.names)
         with self.tracer.region() as region, self.tracer.writes.watched() as writes:
             traced = Arm(region)
             try:
@@ -196,7 +196,7 @@ class ControlFlow:
             body()
             return self.truth(test())
 
-        self._loops.run(step, state, trips=None, first=first)
+        self._loops.run(step, state, trips=None, first=first, blocks=(test, body))
 
     def becomes_traced(self, round: Callable[[], Any], state: State) -> bool:
         """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on."""
@@ -208,7 +208,7 @@ class ControlFlow:
             body(sequence.at(iteration))
             return self.negate(stop())
 
-        self._loops.run(step, state, trips=sequence.length, first=None)
+        self._loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop))
 
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""
@@ -223,7 +223,7 @@ class ControlFlow:
             box[0].append(each(sequence.at(iteration)))
             return True
 
-        self._loops.run(step, state, trips=sequence.length, first=None)
+        self._loops.run(step, state, trips=sequence.length, first=None, blocks=(each,))
         return box[0]
 
     def sequence(self, value: Any) -> Any:
@@ -240,6 +240,9 @@ class ControlFlow:
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         return traced_builtin(self, function)
+
+    def rewrite_caller(self) -> None:
+        self.tracer.demand.require(self.tracer.places.asking_frame(), self.tracer.places)
 
     def disagreement(self, value: Any) -> None:
         if isinstance(value, Disagreement):
@@ -264,6 +267,8 @@ def _merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[C
 
 
 def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
+    if isinstance(container, CellType):
+        return merging.merge(then, orelse, "a name of the function around it")
     if isinstance(then, dict):
         keys = [*then, *(k for k in orelse if k not in then)]
         return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}

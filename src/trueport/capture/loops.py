@@ -7,7 +7,7 @@ turns up. Everything that the body reads and does not change is simply a value o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -120,8 +120,8 @@ class Loops:
         self._control = control
         self._tracer = control.tracer
 
-    def run(self, step: Step, state: State, trips: Any, first: Any) -> None:
-        plan = _Plan(self._control, state, self._tracer.places.here())
+    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> None:
+        plan = _Plan(self._control, state, self._tracer.places.here(), blocks)
         for _ in range(_MOST_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()
             traced = plan.trace(step)
@@ -134,8 +134,9 @@ class Loops:
 class _Plan:
     """What is known so far about one loop."""
 
-    def __init__(self, control: ControlFlow, state: State, place: Place) -> None:
+    def __init__(self, control: ControlFlow, state: State, place: Place, blocks: Sequence[Any]) -> None:
         self._control, self._tracer, self._state, self._place = control, control.tracer, state, place
+        self._blocks = blocks
         self._before = state.get()
         self._slots = [Slot(name, value) for name, value in zip(state.names, self._before, strict=True)]
         self._contents: dict[tuple[int, Any], Content] = {}
@@ -145,7 +146,8 @@ class _Plan:
 
     def trace(self, step: Step) -> Round:
         tracer = self._tracer
-        world = World([self._control._model, *self._before, *self._state.look()])
+        roots = [self._control._model, *self._before, *self._state.look()]
+        world = World(roots, self._blocks, self._state.names)
         with tracer.region() as region, tracer.writes.watched() as writes:
             traced = Round(region)
             traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)

@@ -1,21 +1,26 @@
 """The Python side of an arm: what it sets on objects and puts into containers is seen, undone, and merged.
 
-Names are read and set through the rewritten code; objects and containers are found by following what the arm reads.
+Names are read and set through the rewritten code; objects and containers are found by following what the arm reads,
+and so are the names of functions around it that it (or a function that it calls) declares nonlocal: the cells of its
+closure.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from trueport.capture.merging import Disagreement
 from trueport.capture.sequences import GrownList
+from trueport.rewrite.runtime import UNBOUND
 
 _DEPTH = 5
+_FOREIGN = ("torch", "builtins", "types", "trueport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +35,15 @@ class Change:
 class World:
     """The containers within reach of an arm, as they were when it began."""
 
-    def __init__(self, roots: Iterable[Any]) -> None:
+    def __init__(self, roots: Iterable[Any], blocks: Iterable[Any] = (), names: Collection[str] = ()) -> None:
+        """`blocks` are the functions that make up the arm; `names` of theirs are looked after elsewhere."""
         self._kept: dict[int, tuple[Any, Any]] = {}
-        for root in roots:
+        self._others: set[int] = set()
+        for block in blocks:
+            for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
+                if name in names:
+                    self._others.add(id(cell))
+        for root in (*roots, *blocks):
             self._keep(root, _DEPTH)
 
     def _keep(self, value: Any, depth: int) -> None:
@@ -48,8 +59,25 @@ class World:
         elif isinstance(value, tuple):
             for item in value:
                 self._keep(item, depth - 1)
+        elif isinstance(value, FunctionType):
+            self._keep_cells(value, depth)
+        elif isinstance(value, MethodType):
+            self._keep(value.__func__, depth)
         elif _is_users_object(value):
             self._keep_attributes(value, depth)
+
+    def _keep_cells(self, function: FunctionType, depth: int) -> None:
+        if (function.__module__ or "").split(".")[0] in _FOREIGN:
+            return
+        for cell in function.__closure__ or ():
+            if id(cell) in self._kept:
+                continue
+            content = _content(cell)
+            if id(cell) not in self._others:
+                self._kept[id(cell)] = (cell, content)
+            else:
+                self._kept[id(cell)] = (None, None)
+            self._keep(content, depth - 1)
 
     def _keep_attributes(self, owner: Any, depth: int) -> None:
         attributes = vars(owner)
@@ -61,16 +89,24 @@ class World:
                 self._keep(held, depth - 1)
 
     def changes(self) -> list[Change]:
-        return [Change(now, before, _copy(now)) for now, before in self._kept.values() if not same_items(now, before)]
+        return [Change(now, before, _copy(now)) for now, before in self._changed()]
 
     def restore(self) -> None:
-        for now, before in self._kept.values():
-            if not same_items(now, before):
-                fill(now, before)
+        for now, before in self._changed():
+            fill(now, before)
+
+    def _changed(self) -> list[tuple[Any, Any]]:
+        return [(now, before) for now, before in self._kept.values() if now is not None and not same_items(now, before)]
 
 
 def fill(container: Any, content: Any) -> None:
     """Make a container hold exactly this."""
+    if isinstance(container, CellType):
+        if content is UNBOUND:
+            del container.cell_contents
+        else:
+            container.cell_contents = content
+        return
     container.clear()
     if isinstance(container, (list, deque)):
         container.extend(content)
@@ -79,6 +115,8 @@ def fill(container: Any, content: Any) -> None:
 
 
 def same_items(now: Any, before: Any) -> bool:
+    if isinstance(now, CellType):
+        return _content(now) is before
     if isinstance(now, dict):
         return list(now) == list(before) and all(now[key] is before[key] for key in before)
     if isinstance(now, set):
@@ -86,10 +124,19 @@ def same_items(now: Any, before: Any) -> bool:
     return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
 
 
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
 def _copy(container: Any) -> Any:
+    if isinstance(container, CellType):
+        return _content(container)
     return dict(container) if isinstance(container, dict) else type(container)(container)
 
 
 def _is_users_object(value: Any) -> bool:
     module = type(value).__module__
-    return hasattr(value, "__dict__") and not callable(value) and module.split(".")[0] not in ("torch", "builtins", "types")
+    return hasattr(value, "__dict__") and not callable(value) and module.split(".")[0] not in _FOREIGN
