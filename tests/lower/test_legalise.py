@@ -53,7 +53,7 @@ def test_float16_is_left_to_the_runtime():
 
 
 def test_losing_digits_is_a_warning():
-    layer = torch.nn.Conv1d(2, 2, 3).double()
+    layer = torch.nn.ConvTranspose1d(2, 2, 3).double()
     (note,) = lower(graph_of(layer, (torch.randn(1, 2, 5).double(),))).diagnostics
     assert note.weight is Severity.WARNING
 

@@ -4,7 +4,8 @@
    it by its definition in ONNX.
 2. bfloat16 is computed in float32 and rounded back, which is what eager does on the CPU.
 3. Integers and truth are computed in the nearest wider integer that has a kernel; nothing is lost.
-4. float64 without a kernel is computed in float32. Digits are lost, and the note is a warning.
+4. Failing that, wide integers are computed in floating point, and float64 in float32: digits may be lost, and the
+   note is a warning.
 
 float16 is not touched: the runtime inserts those casts itself, and a model in half precision is meant for a device
 that has the kernels.
@@ -32,12 +33,15 @@ WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     _D.UINT8: (_D.INT32, _D.INT64, _D.FLOAT),
     _D.INT16: (_D.INT32, _D.INT64, _D.FLOAT),
     _D.UINT16: (_D.INT32, _D.INT64, _D.FLOAT),
-    _D.INT32: (_D.INT64, _D.DOUBLE),
+    _D.INT32: (_D.INT64, _D.DOUBLE, _D.FLOAT),
     _D.UINT32: (_D.INT64, _D.DOUBLE),
-    _D.INT64: (_D.DOUBLE,),
+    _D.INT64: (_D.DOUBLE, _D.FLOAT),
     _D.UINT64: (_D.INT64,),
 }
 """For each dtype, those that may stand in for it, the nearest first."""
+_LOSSY = frozenset(
+    ((_D.DOUBLE, _D.FLOAT), (_D.INT32, _D.FLOAT), (_D.INT64, _D.FLOAT), (_D.INT64, _D.DOUBLE), (_D.UINT64, _D.INT64))
+)
 _UNTYPED = frozenset(("If", "Loop", "Scan", "Constant", "Cast", "Identity", "Shape", "Size"))
 _EASY = frozenset((_D.FLOAT, _D.FLOAT16))
 
@@ -133,7 +137,7 @@ def _cast(node: ir.Node, value: ir.Value, name: str, to: ir.DataType) -> ir.Node
 
 def _note(narrow: ir.DataType, wide: ir.DataType, nodes: Sequence[ir.Node]) -> CastInserted:
     counts = Counter(node.op_type for node in nodes)
-    lossy = narrow == _D.DOUBLE
+    lossy = (narrow, wide) in _LOSSY
     precise = ", with fewer digits" if lossy else ""
     return CastInserted(
         message=f"ONNX Runtime computes {_spell(narrow)} in {_spell(wide)} for {len(nodes)} nodes{precise}",

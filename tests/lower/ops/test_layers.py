@@ -56,6 +56,16 @@ def test_products_of_stacks():
     )
 
 
+def test_products_over_nothing():
+    free = {0: {1: "depth"}, 1: {0: "depth"}}
+    inputs = [(torch.randn(4, n), torch.randn(n, 5)) for n in (3, 0)]
+    check(lambda a, b: (a @ b, torch.addmm(torch.ones(5), a, b, beta=0.5)), *inputs, free=free)
+
+
+def test_a_bilinear_layer():
+    check(nn.Bilinear(3, 4, 5), (torch.randn(2, 6, 3), torch.randn(2, 6, 4)))
+
+
 def test_nan_times_zero_is_not_looked_at():
     nothing = torch.full((2, 3), math.nan)
     check(lambda a, b: torch.addmm(nothing, a, b, beta=0), (torch.randn(2, 4), torch.randn(4, 3)))
@@ -90,6 +100,24 @@ def test_convolutions_in_one_and_three_axes_and_without_a_batch():
     check(nn.Conv3d(4, 6, 2), (torch.randn(2, 4, 3, 4, 5),))
     check(nn.Conv2d(4, 6, 3), (torch.randn(4, 8, 8),))
     check(nn.ConvTranspose1d(4, 6, 3), (torch.randn(2, 4, 8),))
+
+
+def test_convolutions_in_float64_keep_their_digits():
+    """The runtime has none: a product of matrices has the digits."""
+    layer = nn.Conv2d(4, 6, 3, padding=1, stride=2, groups=2, dilation=2).double()
+    free = {0: {0: "batch", 2: "height", 3: "width"}}
+    check(
+        layer,
+        (torch.randn(2, 4, 8, 8).double(),),
+        (torch.randn(3, 4, 9, 7).double(),),
+        free=free,
+        rtol=1e-12,
+        atol=1e-12,
+    )
+
+
+def test_the_windows_of_an_image():
+    check(nn.Unfold((2, 3), padding=1, stride=2), (torch.randn(2, 4, 6, 7),), (torch.randn(0, 4, 9, 3),), free=IMAGE)
 
 
 def test_a_layer_norm_is_one_node():

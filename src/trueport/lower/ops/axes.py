@@ -9,7 +9,9 @@ import sympy
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.tensor import Tensor
+from trueport.torch_internals import size_functions
 
+FloorDiv = size_functions()["FloorDiv"]
 LAST = 2**63 - 1
 """As an end of a slice: whatever the length is."""
 FIRST = -(2**63) + 1
@@ -34,6 +36,11 @@ def count(sizes: Sequence[Size]) -> Size:
     for size in sizes:
         total = total * size
     return total
+
+
+def floor_div(size: Size, divisor: int) -> Size:
+    """`size // divisor`, of a size that is not negative."""
+    return size // divisor if isinstance(size, int) else FloorDiv(size, sympy.Integer(divisor))
 
 
 def broadcast(*shapes: Sequence[Size]) -> tuple[Size, ...]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import onnx_ir as ir
+
+from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
+from trueport.lower.ops.axes import count, floor_div
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -27,20 +32,42 @@ def convolution(
     bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"""
     spatial = weight.rank - 2
     pads = _each(padding, spatial)
-    more = {"output_padding": _each(output_padding, spatial) if any(output_padding) else None} if transposed else {}
+    after, more = pads, {}
+    if transposed and any(output_padding):
+        more = {"output_padding": _each(output_padding, spatial)}
+        if any(extra >= step for extra, step in zip(more["output_padding"], _each(stride, spatial), strict=True)):
+            # The runtime refuses as much; cutting less off the end gives the same.
+            after = [pad - extra for pad, extra in zip(pads, more.pop("output_padding"), strict=True)]
+            if min(after) < 0:
+                raise NotImplementedError(f"output_padding {list(output_padding)} beyond both stride and padding")
+    strides, dilations = _each(stride, spatial), _each(dilation, spatial)
+    if not transposed:
+        return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
     batched = input if input.rank == weight.rank else op.Unsqueeze(input, op.ints(0))
-    emit = op.ConvTranspose if transposed else op.Conv
-    result = emit(
-        batched,
-        weight,
-        bias,
-        strides=_each(stride, spatial),
-        pads=pads + pads,
-        dilations=_each(dilation, spatial),
-        group=groups,
-        **more,
+    result = op.ConvTranspose(
+        batched, weight, bias, strides=strides, pads=pads + after, dilations=dilations, group=groups, **more
     )
     return result if batched is input else op.Squeeze(result, op.ints(0))
+
+
+def _conv(
+    op: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """With or without a batch."""
+    alone = input.rank < weight.rank
+    x = op.reshape(input, (1, *input.known_sizes)) if alone else input
+    if x.dtype == ir.DataType.DOUBLE:
+        result = _by_products(op, x, weight, bias, strides, pads, dilations, groups)
+    else:
+        result = op.Conv(x, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
+    return op.Squeeze(result, op.ints(0)) if alone else result
 
 
 def _each(values: Sequence[int] | int, count: int) -> list[int]:
@@ -102,14 +129,64 @@ def conv_named_padding(
         pads = [step * (size - 1) for step, size in zip(_each(dilation, spatial), kernel, strict=True)]
     before = [total // 2 for total in pads]
     after = [total - half for total, half in zip(pads, before, strict=True)]
-    batched = input if input.rank == weight.rank else op.Unsqueeze(input, op.ints(0))
-    result = op.Conv(
-        batched,
-        weight,
-        bias,
-        strides=_each(stride, spatial),
-        pads=before + after,
-        dilations=_each(dilation, spatial),
-        group=groups,
-    )
-    return result if batched is input else op.Squeeze(result, op.ints(0))
+    strides, dilations = _each(stride, spatial), _each(dilation, spatial)
+    return _conv(op, input, weight, bias, strides, before + after, dilations, groups)
+
+
+def _windows(
+    op: Builder, x: Tensor, kernel: Sequence[int], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int]
+) -> Tensor:
+    """(batch, channels, *kernel, *windows): every window of an image. `pads` are those before, then those after.
+
+    Each axis is read by a table of positions, one row for each place of the kernel, one column for each window.
+    """
+    spatial = len(kernel)
+    batch, channels, *lengths = x.known_sizes
+    before, after = pads[:spatial], pads[spatial:]
+    if any(pads):
+        x = op.Pad(x, op.ints(0, 0, *before, 0, 0, *after))
+    windows: list[Size] = []
+    for i, size in enumerate(kernel):
+        free = lengths[i] + before[i] + after[i] - dilation[i] * (size - 1) - 1
+        windows.append(floor_div(free, stride[i]) + 1)
+        within = op.Mul(op.Unsqueeze(op.range(size), op.ints(1)), op.const(dilation[i]))
+        x = op.Gather(x, op.Add(within, op.Mul(op.range(windows[-1]), op.const(stride[i]))), axis=2 + 2 * i)
+    x.sizes = (batch, channels, *(n for pair in zip(kernel, windows, strict=True) for n in pair))
+    return op.transpose(x, [0, 1, *range(2, 2 + 2 * spatial, 2), *range(3, 3 + 2 * spatial, 2)])
+
+
+def _by_products(
+    op: Builder,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    pads: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """A convolution as a product of matrices, for float64, in which the runtime has the one and not the other."""
+    outputs, inputs, *kernel = (int(size) for size in weight.known_sizes)
+    columns = _windows(op, x, kernel, stride, pads, dilation)
+    batch, windows = columns.known_sizes[0], columns.known_sizes[2 + len(kernel) :]
+    depth = inputs * math.prod(kernel)
+    grouped = op.reshape(columns, (batch, groups, depth, count(windows)))
+    product = op.MatMul(op.reshape(weight, (groups, outputs // groups, depth)), grouped)
+    product.sizes = (batch, groups, outputs // groups, count(windows))
+    out = op.reshape(product, (batch, outputs, *windows))
+    return out if bias is None else op.Add(out, op.Unsqueeze(bias, op.ints(*range(1, 1 + len(kernel)))))
+
+
+@op("aten::im2col")
+def im2col(
+    op: Builder,
+    self: Tensor,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    """im2col(Tensor self, SymInt[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor"""
+    batched = self if self.rank == 4 else op.reshape(self, (1, *self.known_sizes))
+    columns = _windows(op, batched, kernel_size, stride, [*padding, *padding], dilation)
+    return op.reshape(columns, [*op.result.shape[:-1], count(columns.known_sizes[4:])])

@@ -15,7 +15,7 @@ from trueport.lower.tensor import Tensor
 Scalar = int | float | Number
 
 # Its decomposition gives products that the runtime has fast kernels for.
-taken_apart("aten::einsum", "aten::bilinear", "aten::addbmm", "aten::addmv", "aten::addr", "aten::chain_matmul")
+taken_apart("aten::einsum", "aten::addmv", "aten::addr")
 
 
 @op("aten::linear")
@@ -37,7 +37,9 @@ def _transposed(op: Builder, weight: Tensor) -> Tensor:
 @op("aten::addmm")
 def addmm(op: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    if not mat1.element.is_floating_point() or isinstance(alpha, Number) or isinstance(beta, Number):
+    # The runtime's Gemm over nothing gives zeros, whatever is to be added.
+    by_gemm = mat1.element.is_floating_point() and op.sizes.is_positive(mat1.known_sizes[1])
+    if not by_gemm or isinstance(alpha, Number) or isinstance(beta, Number):
         return _added(op, self, op.MatMul(mat1, mat2), beta, alpha)
     left, trans_a = _before_transposition(mat1)
     right, trans_b = _before_transposition(mat2)
@@ -60,6 +62,8 @@ def _unless_one(factor: float) -> float | None:
 
 
 def _added(op: Builder, self: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:
+    if not product.element.is_floating_point() and isinstance(alpha, float) and isinstance(beta, float):
+        alpha, beta = int(alpha), int(beta)
     if isinstance(alpha, Number) or alpha != 1:
         product = op.Mul(product, op.scalar(alpha, product.element))
     if not isinstance(beta, Number) and beta == 0:
@@ -77,16 +81,26 @@ def baddbmm(
     return _added(op, self, op.MatMul(batch1, batch2), beta, alpha)
 
 
-@op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::inner", "aten::linalg_matmul")
+@op("aten::addbmm")
+def addbmm(op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
+    """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    total = op.ReduceSum(op.MatMul(batch1, batch2), op.ints(0), keepdims=0)
+    return _added(op, self, total, beta, alpha)
+
+
+@op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot", "aten::linalg_matmul")
 def matmul(op: Builder, self: Tensor, other: Tensor, **_options: Any) -> Tensor:
     """matmul(Tensor self, Tensor other) -> Tensor"""
     return op.MatMul(self, other)
 
 
-@op("aten::vdot")
-def vdot(op: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """vdot(Tensor self, Tensor other) -> Tensor"""
-    return op.MatMul(self, other)
+@op("aten::bilinear")
+def bilinear(op: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor: x1 @ weight[o] @ x2"""
+    row = op.Unsqueeze(input1, op.ints(-2, -3))
+    column = op.Unsqueeze(input2, op.ints(-1, -3))
+    out = op.Squeeze(op.MatMul(op.MatMul(row, weight), column), op.ints(-1, -2))
+    return out if bias is None else op.Add(out, bias)
 
 
 @op("aten::linalg_det", "aten::det", "aten::_linalg_det")
@@ -96,8 +110,14 @@ def det(op: Builder, self: Tensor) -> Any:
     return result if op.node is None or len(op.node.outputs) == 1 else (result, None, None)
 
 
-@op("aten::linalg_cross", "aten::cross")
-def cross(op: Builder, self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+@op("aten::cross")
+def cross(op: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """cross(Tensor self, Tensor other, int? dim=None) -> Tensor; unnamed, the first axis of size 3"""
+    return linalg_cross(op, self, other, dim=op.result.shape.index(3) if dim is None else dim)
+
+
+@op("aten::linalg_cross")
+def linalg_cross(op: Builder, self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor"""
     rank = len(op.result.shape)
     axis = dim % rank - rank

@@ -51,7 +51,12 @@ def mean(
     op: Builder, self: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
-    x = op.cast(self, op.result.dtype)
+    return _mean(op, op.cast(self, op.result.dtype), dim, keepdim)
+
+
+def _mean(op: Builder, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:
+    if not x.rank:
+        return x
     number = count([x.known_sizes[axis] for axis in axes_of(dim, x.rank)])
     if op.sizes.is_positive(number):
         return _reduced(op, "ReduceMean", x, dim, keepdim)
@@ -182,7 +187,7 @@ def logsumexp(op: Builder, self: Tensor, dim: Axes, keepdim: bool = False) -> Te
 def _variance(op: Builder, self: Tensor, dim: Axes, correction: Operand, keepdim: bool) -> tuple[Tensor, Tensor]:
     """(variance, mean). Eager divides by the count less the correction, but never by less than nothing."""
     axes = axes_of(dim, self.rank)
-    middle = op.ReduceMean(self, op.ints(*axes), keepdims=1) if self.rank else self
+    middle = _mean(op, self, axes, True)
     apart = op.Sub(self, middle)
     apart.sizes = self.sizes
     squares = op.Mul(apart, apart)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 import torch
 
+from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import torch_dtype
-from trueport.lower.ops.axes import axis_of
+from trueport.lower.ops.axes import axis_of, from_front
 from trueport.lower.ops.binary import logaddexp
 from trueport.lower.ops.create import filled
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 Step = Callable[[Builder, Tensor, Tensor], Tensor]
+Body = Callable[[Builder, Sequence[Tensor], Sequence[Tensor]], list[Tensor]]
 
 
 @op("aten::cumsum")
@@ -44,13 +47,17 @@ def logcumsumexp(op: Builder, self: Tensor, dim: int) -> Tensor:
 @op("aten::cummax")
 def cummax(op: Builder, self: Tensor, dim: int) -> Sequence[Tensor]:
     """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
-    return _extreme(op, self, dim, lambda op, x, best: op.GreaterOrEqual(x, best))
+    x = op.cast(self, ir.DataType.INT32) if self.dtype == ir.DataType.BOOL else self
+    lowest = -math.inf if x.element.is_floating_point() else int(x.element.min)
+    return _extreme(op, x, dim, lowest, lambda op, x, best: op.GreaterOrEqual(x, best))
 
 
 @op("aten::cummin")
 def cummin(op: Builder, self: Tensor, dim: int) -> Sequence[Tensor]:
     """cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
-    return _extreme(op, self, dim, lambda op, x, best: op.LessOrEqual(x, best))
+    x = op.cast(self, ir.DataType.INT32) if self.dtype == ir.DataType.BOOL else self
+    highest = math.inf if x.element.is_floating_point() else int(x.element.max)
+    return _extreme(op, x, dim, highest, lambda op, x, best: op.LessOrEqual(x, best))
 
 
 def _running(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tensor:
@@ -58,64 +65,87 @@ def _running(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tens
     if not x.rank:
         return x
     axis = axis_of(dim, x.rank)
-    row = tuple(size for i, size in enumerate(x.known_sizes) if i != axis)
+    row = _without(x.known_sizes, axis)
     first = filled(op, row, start, torch_dtype(x.element))
-    with op.inside():
-        total, item = (Tensor(op, op.new_name(stem), x.element, row) for stem in ("total", "item"))
-        following = step(op, total, item)
-        following.settle(row)
-        shown = op.Identity(following)
-        shown.settle(row)
-        body = ir.Graph([total, item], [following, shown], nodes=op.scope.nodes, name=op.new_name("running"))
-    last, out = Tensor(op, op.new_name("last"), x.element, row), Tensor(op, op.new_name("Scan"), x.element)
-    op.append("Scan", [first, x], _scan_attributes(body, 1, axis, 1), [last, out])
-    return out
+
+    def body(op: Builder, states: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
+        return [step(op, states[0], items[0])]
+
+    return _scan(op, [first], [x], axis, body)[0]
 
 
-def _extreme(op: Builder, x: Tensor, dim: int, better: Step) -> Sequence[Tensor]:
+def _extreme(op: Builder, x: Tensor, dim: int, lowest: float, better: Step) -> Sequence[Tensor]:
     """The best so far with its place. Of equals the last, in eager."""
     if not x.rank:
         return x, op.const(0)
     axis = axis_of(dim, x.rank)
+    row = _without(x.known_sizes, axis)
     length = x.known_sizes[axis]
-    row = tuple(size for i, size in enumerate(x.known_sizes) if i != axis)
-    first = op.Gather(x, op.const(0), axis=axis)
-    place = filled(op, row, 0, torch.int64)
+    lined_up = op.reshape(op.range(length), [length if i == axis else 1 for i in range(x.rank)])
+    places = op.expand(lined_up, x.known_sizes)
+    first = [filled(op, row, lowest, torch_dtype(x.element)), filled(op, row, 0, torch.int64)]
+
+    def body(op: Builder, states: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
+        wins = better(op, items[0], states[0])
+        return [op.Where(wins, item, state) for item, state in zip(items, states, strict=True)]
+
+    return _scan(op, first, [x, places], axis, body)
+
+
+def _scan(op: Builder, first: Sequence[Tensor], scanned: Sequence[Tensor], axis: int, body: Body) -> list[Tensor]:
+    """Every state along the axis. The runtime's Scan crashes on what is empty, in whichever axis; its Loop does not."""
+    row = first[0].known_sizes
+    if all(op.sizes.is_positive(size) for size in scanned[0].known_sizes):
+        return _by_scan(op, first, scanned, axis, row, body)
+    return _by_loop(op, first, scanned, axis, row, body)
+
+
+def _by_scan(
+    op: Builder, first: Sequence[Tensor], scanned: Sequence[Tensor], axis: int, row: tuple[Size, ...], body: Body
+) -> list[Tensor]:
     with op.inside():
-        best, at, item = (
-            Tensor(op, op.new_name(stem), dtype, row)
-            for stem, dtype in (("best", x.element), ("at", ir.DataType.INT64), ("item", x.element))
-        )
-        here = Tensor(op, op.new_name("here"), ir.DataType.INT64, ())
-        wins = better(op, item, best)
-        values, places = op.Where(wins, item, best), op.Where(wins, here, at)
-        outs = [values, places, op.Identity(values), op.Identity(places)]
-        for out in outs:
-            out.settle(row)
-        body = ir.Graph([best, at, item, here], outs, nodes=op.scope.nodes, name=op.new_name("running"))
-    results = [
-        Tensor(op, op.new_name(stem), dtype)
-        for stem, dtype in (
-            ("last", x.element),
-            ("last", ir.DataType.INT64),
-            ("Scan", x.element),
-            ("Scan", ir.DataType.INT64),
-        )
-    ]
+        states, items = ([Tensor(op, op.new_name(stem), x.element, row) for x in first] for stem in ("state", "item"))
+        inner = _graph(op, [*states, *items], [], body(op, states, items), row)
+    last, out = ([Tensor(op, op.new_name(stem), x.element) for x in first] for stem in ("last", "Scan"))
     attributes = [
-        ir.AttrGraph("body", body),
-        ir.AttrInt64("num_scan_inputs", 2),
-        ir.AttrInt64s("scan_input_axes", [axis, 0]),
-        ir.AttrInt64s("scan_output_axes", [axis, axis]),
+        ir.AttrGraph("body", inner),
+        ir.AttrInt64("num_scan_inputs", len(scanned)),
+        ir.AttrInt64s("scan_input_axes", [axis] * len(scanned)),
+        ir.AttrInt64s("scan_output_axes", [axis] * len(scanned)),
     ]
-    op.append("Scan", [first, place, x, op.range(length)], attributes, results)
-    return results[2], results[3]
+    op.append("Scan", [*first, *scanned], attributes, [*last, *out])
+    return out
 
 
-def _scan_attributes(body: ir.Graph, inputs: int, axis: int, outputs: int) -> list[ir.Attr]:
-    return [
-        ir.AttrGraph("body", body),
-        ir.AttrInt64("num_scan_inputs", inputs),
-        ir.AttrInt64s("scan_input_axes", [axis] * inputs),
-        ir.AttrInt64s("scan_output_axes", [axis] * outputs),
-    ]
+def _by_loop(
+    op: Builder, first: Sequence[Tensor], scanned: Sequence[Tensor], axis: int, row: tuple[Size, ...], body: Body
+) -> list[Tensor]:
+    length = scanned[0].known_sizes[axis]
+    times, going = op.size(length), op.const(True)
+    with op.inside():
+        here = Tensor(op, op.new_name("iteration"), ir.DataType.INT64, ())
+        goes_on = Tensor(op, op.new_name("condition"), ir.DataType.BOOL, ())
+        states = [Tensor(op, op.new_name("state"), x.element, row) for x in first]
+        items = [op.Gather(x, here, axis=axis) for x in scanned]
+        inner = _graph(op, [here, goes_on, *states], [op.Identity(goes_on)], body(op, states, items), row)
+    last, stacked = ([Tensor(op, op.new_name(stem), x.element) for x in first] for stem in ("last", "Loop"))
+    op.append("Loop", [times, going, *first], [ir.AttrGraph("body", inner)], [*last, *stacked])
+    for x in stacked:
+        x.sizes = (length, *row)
+    return [from_front(op, x, axis) for x in stacked]
+
+
+def _graph(
+    op: Builder, inputs: Sequence[Tensor], before: Sequence[Tensor], following: list[Tensor], row: tuple[Size, ...]
+) -> ir.Graph:
+    """The states for the next round, and once more to be collected."""
+    shown = [op.Identity(x) for x in following]
+    for x in (*following, *shown):
+        x.settle(row)
+    for x in before:
+        x.settle(())
+    return ir.Graph(inputs, [*before, *following, *shown], nodes=op.scope.nodes, name=op.new_name("running"))
+
+
+def _without(sizes: Sequence[Size], axis: int) -> tuple[Size, ...]:
+    return tuple(size for i, size in enumerate(sizes) if i != axis)

@@ -115,6 +115,9 @@ def scatter_reduce(
 
     Without `self` included, the places that are written start from what changes nothing (0, 1, the lowest, ...).
     """
+    if self.dtype == BOOL:
+        wide = [op.cast(x, ir.DataType.INT32) for x in (self, src)]
+        return op.cast(scatter_reduce(op, wide[0], dim, index, wide[1], reduce, include_self=include_self), BOOL)
     updates = _as_index(op, src, index)
     start = self
     if not include_self:
@@ -176,6 +179,29 @@ def index_add(
         sizes, source = source.known_sizes, op.Mul(source, alpha)
         source.settle(sizes)
     return _rows(op, self, dim, index, source, "add")
+
+
+@op("aten::index_reduce")
+def index_reduce(
+    op: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)"""
+    if not self.rank:
+        data, places, values = (op.reshape(x, (1,)) for x in (self, index, source))
+        return op.reshape(scatter_reduce(op, data, 0, places, values, reduce, include_self=include_self), ())
+    axis = axis_of(dim, self.rank)
+    lined_up = op.reshape(index, [index.known_sizes[0] if i == axis else 1 for i in range(self.rank)])
+    everywhere = op.expand(lined_up, source.known_sizes)
+    return scatter_reduce(op, self, dim, everywhere, source, reduce, include_self=include_self)
+
+
+@op("aten::put")
+def put(op: Builder, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor; as if it had one axis only"""
+    flat, places, values = (op.reshape(x, (count(x.known_sizes),)) for x in (self, index, source))
+    written = _scatter_nd(op, flat, op.Unsqueeze(places, op.ints(-1)), op.cast(values, self.element), accumulate)
+    written.sizes = flat.sizes
+    return op.reshape(written, self.known_sizes)
 
 
 @op("aten::index_copy")

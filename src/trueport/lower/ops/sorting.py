@@ -9,7 +9,7 @@ import onnx_ir as ir
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import promoted
-from trueport.lower.ops.axes import axis_of, count
+from trueport.lower.ops.axes import axis_of, count, floor_div
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
@@ -88,11 +88,11 @@ def median(op: Builder, self: Tensor) -> Tensor:
     return _kth(op, flat, _half(flat.known_sizes[0]), 0, False)[0]
 
 
-def _half(length: Size) -> AnySize:
-    return (length + 1) // 2 if isinstance(length, int) else Number((length + 1) // 2, int)
+def _half(length: Size) -> Size:
+    return floor_div(length + 1, 2)
 
 
-def _kth(op: Builder, self: Tensor, k: AnySize, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+def _kth(op: Builder, self: Tensor, k: AnySize | Size, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     if not self.rank:
         return self, op.const(0)
     axis = axis_of(dim, self.rank)
