@@ -27,7 +27,7 @@ class Notes:
     def compared(self, mark: int, word: str, left: Any, right: Any) -> None:
         self.told.append((word, (left, right)))
 
-    def joined(self, mark: int, word: str) -> None:
+    def joined(self, mark: int, word: str, count: int) -> None:
         self.told.append((word, None))
 
     def decided(self, site: Site, mark: int, value: Any) -> None:

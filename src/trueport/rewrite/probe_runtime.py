@@ -63,7 +63,7 @@ class Watcher(Protocol):
 
     def compared(self, mark: int, word: str, left: Any, right: Any) -> None: ...
 
-    def joined(self, mark: int, word: str) -> None: ...
+    def joined(self, mark: int, word: str, count: int) -> None: ...
 
     def decided(self, site: Site, mark: int, value: Any) -> None:
         """A test has been evaluated; `value` has not been asked for its truth yet."""
@@ -124,10 +124,10 @@ class Probes:
         return result
 
     @staticmethod
-    def join(mark: int, word: str, value: Any) -> Any:
-        """`and`, `or` or `not` of what was measured since `mark`; with no word, it is forgotten."""
+    def join(mark: int, word: str, count: int, value: Any) -> Any:
+        """`and`, `or` or `not` of what was measured since `mark`, of `count` operands; forgotten without a word."""
         if WATCH.watcher is not None:
-            WATCH.watcher.joined(mark, word)
+            WATCH.watcher.joined(mark, word, count)
         return value
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Putting probes into the user's functions for a while: around tests and iterables, at the user's own lines.
 
-    if a > b and c:          →   if probes.decide(4, probes.mark(), probes.join(probes.mark(), "and",
+    if a > b and c:          →   if probes.decide(4, probes.mark(), probes.join(probes.mark(), "and", 2,
                                      probes.decide(5, probes.mark(), probes.compare(probes.mark(), "gt", a, b))
                                      and probes.leaf(probes.mark(), c))):
     for x in xs:             →   for x in probes.rounds(6, xs):
@@ -125,7 +125,9 @@ class _Probing(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Outside a test: nobody decides by the whole of it, only by its operands."""
-        return same_place(runtime("join", runtime("mark"), ast.Constant(""), self._measured(node)), node)
+        return same_place(
+            runtime("join", runtime("mark"), ast.Constant(""), ast.Constant(0), self._measured(node)), node
+        )
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         starred = any(isinstance(a, ast.Starred) for a in node.args)
@@ -177,10 +179,11 @@ class _Probing(ast.NodeTransformer):
                     for number, value in zip(numbers, values[:-1], strict=True)
                 ]
                 joined = same_place(ast.BoolOp(op=op, values=[*parts, self._measured(values[-1])]), test)
-                return same_place(runtime("join", runtime("mark"), ast.Constant(kind.value), joined), test)
+                word, count = ast.Constant(kind.value), ast.Constant(len(values))
+                return same_place(runtime("join", runtime("mark"), word, count, joined), test)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 negated = same_place(ast.UnaryOp(op=ast.Not(), operand=self._measured(operand)), test)
-                return same_place(runtime("join", runtime("mark"), ast.Constant("not"), negated), test)
+                return same_place(runtime("join", runtime("mark"), ast.Constant("not"), ast.Constant(1), negated), test)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _WORDS:
                 word = ast.Constant(_WORDS[type(op)])
                 call = runtime("compare", runtime("mark"), word, self.visit(left), self.visit(right))

@@ -32,12 +32,16 @@ class What(Enum):
     FILL = "fill"
     ONE = "one element"
     NUDGE = "nudge one element"
+    DRIFT = "all elements in a drawn direction"
     SIZE = "size"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One change: of all elements of a leaf, of one of them, of all float leaves (`leaf` is None), or of a size."""
+    """One change: of all elements of a leaf, of one of them, of all float leaves (`leaf` is None), or of a size.
+
+    `at` is the element of ONE and NUDGE, and the seed of the direction of DRIFT.
+    """
 
     what: What
     amount: float
@@ -47,7 +51,7 @@ class Move:
 
     def further(self) -> Move | None:
         """The same again and more of it, for a move that helped."""
-        if self.what in (What.SHIFT, What.NUDGE):
+        if self.what in (What.SHIFT, What.NUDGE, What.DRIFT):
             return replace(self, amount=2 * self.amount)
         if self.what is What.SCALE and abs(self.amount) not in (0.0, 1.0):
             return replace(self, amount=abs(self.amount))
@@ -102,6 +106,7 @@ class Mover:
             step = dice.choice([1.0, -1.0]) * distance
         count = value.numel() if isinstance(value, torch.Tensor) else 1
         place = dice.randrange(count) if count else 0
+        drift = Move(What.DRIFT, abs(step), leaf, dice.randrange(1 << 30))
         constant = dice.choice(self._constants) if self._constants else 0.0
         return dice.choice(
             [
@@ -109,6 +114,8 @@ class Mover:
                 Move(What.SHIFT, step / max(count, 1), leaf),
                 Move(What.NUDGE, step, leaf, place),
                 Move(What.NUDGE, step, leaf, place),
+                drift,
+                drift,
                 Move(What.ONE, constant, leaf, place),
                 Move(What.SCALE, dice.choice([-1.0, 0.5, 2.0, 3.0]), leaf),
             ]
@@ -178,7 +185,7 @@ def _arithmetic(value: float, move: Move) -> float:
     match move.what:
         case What.SCALE:
             return value * move.amount
-        case What.SHIFT | What.NUDGE:
+        case What.SHIFT | What.NUDGE | What.DRIFT:
             return value + move.amount
         case _:
             return float(move.amount)
@@ -205,6 +212,9 @@ def _changed_tensor(leaf: Leaf, value: torch.Tensor, move: Move) -> torch.Tensor
             wide.view(-1)[move.at % wide.numel()] = amount
         case What.NUDGE:
             wide.view(-1)[move.at % wide.numel()] += amount or (1 if move.amount > 0 else -1)
+        case What.DRIFT:
+            direction = torch.Generator().manual_seed(move.at)
+            wide = wide + move.amount * torch.randn(wide.shape, dtype=wide.dtype, generator=direction)
     if leaf.value_range is not None:
         wide = wide.clamp(*leaf.value_range)
     limits = torch.iinfo(value.dtype) if whole else torch.finfo(value.dtype)

@@ -7,8 +7,9 @@ made of. Only for the runs that guide the search: torch takes other paths under 
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -78,23 +79,21 @@ class Provenance(TorchFunctionMode):
             self.asked = every(same) if same is not None else None
         return result
 
-    def measured(self, value: Any) -> Distance | None:
-        """The distance of a value's truth, by what it was made of where that is known."""
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """What is done meanwhile is our own measuring, not the model's."""
         before, self._measuring = self._measuring, True
         try:
-            known = self._made.get(id(value))
-            found = known[1]() if known is not None and known[0] is value else None
-            return of_truth(value) if found is None else found
+            yield
         finally:
             self._measuring = before
 
-    def compared(self, word: str, left: Any, right: Any) -> Distance | None:
-        """The distance of a comparison that Python made."""
-        before, self._measuring = self._measuring, True
-        try:
-            return of_comparison(word, left, right)
-        finally:
-            self._measuring = before
+    def measured(self, value: Any) -> Distance | None:
+        """The distance of a value's truth, by what it was made of where that is known."""
+        with self.quiet():
+            known = self._made.get(id(value))
+            found = known[1]() if known is not None and known[0] is value else None
+            return of_truth(value) if found is None else found
 
     def _how(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Distance | None] | None:
         if name in _COMPARISONS and len(args) > 1:

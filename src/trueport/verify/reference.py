@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 
@@ -16,8 +17,11 @@ RunEager = Callable[[Sequence[object]], object]
 FlattenOutputs = Callable[[object], list[Expected]]
 """What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
-_PATIENCE = 10.0
-"""Seconds after which a loop of eager counts as endless, on inputs of our making."""
+_PATIENCE = 2.0
+_PATIENCE_IN_SEARCH = 0.25
+_TIMES_THE_EXAMPLE = 50
+"""A loop of eager that takes so many seconds, and so many times as long as the example, counts as endless: on inputs
+of our making it may well be (`while x.sum() < 100` of what shrinks)."""
 
 
 class Reference:
@@ -32,17 +36,24 @@ class Reference:
         flatten_outputs: FlattenOutputs,
         codes: Iterable[CodeType] = (),
         kept_alive: Relevant | None = None,
-        patience: float = _PATIENCE,
+        patience: float | None = None,
     ) -> None:
         self._run_eager, self._flatten = run_eager, flatten_outputs
         self.codes = tuple(codes)
         self.tally = Tally(kept_alive)
-        self.patience = patience
+        self._patience = patience
+        self._example_seconds = 0.0
+
+    def _seconds(self, at_least: float) -> float:
+        return self._patience or max(at_least, _TIMES_THE_EXAMPLE * self._example_seconds)
 
     def answer(self, values: Sequence[object], must_run: bool = False) -> tuple[list[Expected] | None, Trail]:
         """Eager's outputs on copies of the values, or None where it refuses them; and what it decided."""
-        with followed(None if must_run else self.patience) as trail:
+        began = time.monotonic()
+        with followed(None if must_run else self._seconds(_PATIENCE)) as trail:
             returned, accepted = self._returned(values, must_run)
+        if must_run:
+            self._example_seconds = time.monotonic() - began
         return (self._flatten(returned) if accepted else None), trail
 
     def outputs(self, values: Sequence[object]) -> list[Expected] | None:
@@ -50,7 +61,7 @@ class Reference:
 
     def guided(self, values: Sequence[object]) -> Trail | None:
         """What eager decides on these values, with every test measured; None where it refuses them."""
-        with followed(self.patience, guide=True) as trail:
+        with followed(self._seconds(_PATIENCE_IN_SEARCH), guide=True) as trail:
             accepted = self._returned(values, must_run=False)[1]
         return trail if accepted else None
 

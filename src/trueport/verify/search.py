@@ -15,7 +15,7 @@ from trueport.load.job import Job
 from trueport.verify.moves import Candidate, Move, Mover
 from trueport.verify.sizes import Group
 from trueport.verify.tally import Goal, Tally
-from trueport.verify.trail import Trail
+from trueport.verify.trail import FAR, Near, Trail
 
 Attempt = Callable[[Sequence[object]], Trail | None]
 """What eager decides on these values, measured; None where it refuses them."""
@@ -24,7 +24,6 @@ _STEPS_AT_A_TIME = 60
 _STEPS_WITHOUT_GAIN = 300
 """After so many steps without coming nearer a way is given up."""
 _KEPT = 4
-_FAR = 1e30
 
 
 @dataclass
@@ -32,16 +31,16 @@ class _Climb:
     """The way to one goal: the inputs that came nearest, and what is still to be tried from the nearest."""
 
     goal: Goal
-    best: list[tuple[float, Candidate]] = field(default_factory=list)
+    best: list[tuple[Near, Candidate]] = field(default_factory=list)
     pending: Iterator[Move] | None = None
     again: Move | None = None
     idle: int = 0
 
     @property
     def distance(self) -> float | None:
-        return self.best[0][0] if self.best and self.best[0][0] < _FAR else None
+        return self.best[0][0][1] if self.best and self.best[0][0] < FAR else None
 
-    def saw(self, candidate: Candidate, distance: float) -> bool:
+    def saw(self, candidate: Candidate, distance: Near) -> bool:
         """Note an input; True where it is nearer than all before."""
         nearer = not self.best or distance < self.best[0][0]
         if nearer or len(self.best) < _KEPT:
@@ -83,7 +82,7 @@ class Search:
             if goal not in self._climbs:
                 climb = self._climbs[goal] = _Climb(goal)
                 for candidate, trail in self._tried:
-                    climb.saw(candidate, trail.distances.get(goal, _FAR))
+                    climb.saw(candidate, trail.distances.get(goal, FAR))
         return [self._climbs[goal] for goal in goals]
 
     def _steps(self, climb: _Climb, deadline: float) -> Iterator[Candidate]:
@@ -100,10 +99,13 @@ class Search:
                 climb.again = None
                 continue
             self._note(candidate, trail, climb)
-            nearer = climb.saw(candidate, trail.distances.get(climb.goal, _FAR))
+            before = climb.best[0][0]
+            nearer = climb.saw(candidate, trail.distances.get(climb.goal, FAR))
             climb.again = move.further() if nearer else None
             if nearer:
-                climb.idle, climb.pending = 0, None
+                climb.idle = 0
+                if climb.best[0][0][0] < before[0]:  # another operand now, with moves of its own
+                    climb.pending = None
             if self._is_new(trail):
                 self._tried.append((candidate, trail))
                 yield candidate
@@ -119,8 +121,8 @@ class Search:
         move = next(climb.pending, None)
         if move is not None:
             return base, move
-        distance, base = self._dice.choice(climb.best)
-        return base, mover.chance(base, distance if distance < _FAR else None, self._dice)
+        near, base = self._dice.choice(climb.best)
+        return base, mover.chance(base, near[1] if near < FAR else None, self._dice)
 
     def _run(self, candidate: Candidate) -> Trail | None:
         self.attempts += 1
@@ -134,7 +136,7 @@ class Search:
         for goal, climb in self._climbs.items():
             near = goal in trail.distances and climb is not at_work
             if near and climb.saw(candidate, trail.distances[goal]):
-                climb.pending, climb.idle = None, 0
+                climb.idle = 0
 
     def _is_new(self, trail: Trail) -> bool:
         return any(goal in trail.ways for goal in self._tally.goals())

@@ -11,13 +11,20 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.rewrite.probe_runtime import WATCH, Kind, Site
-from trueport.verify.distance import Distance, both, either, negated, of_comparison, of_truth
+from trueport.verify.distance import Distance, negated, of_comparison, of_truth
 from trueport.verify.provenance import Provenance
 
 Way: TypeAlias = int
 """For a test 0 (it holds) or 1; for a loop 0, 1 or 2 rounds, where 2 stands for all that are more; else the choice."""
 HOLDS, FAILS = 0, 1
-_FAR = 1e30
+Near: TypeAlias = tuple[int, float]
+"""How many operands of the test were not even looked at, then how far the last that was is from going the other way.
+
+The first operand of `a and b` that comes to hold brings the whole nearer, however far `b` turns out to be.
+"""
+FAR: Near = (1 << 30, 1e30)
+_Measured: TypeAlias = tuple[Near, Near]
+"""Of one test: how near it is to holding, and to failing."""
 
 
 class Overstayed(BaseException):
@@ -32,8 +39,8 @@ class Trail:
     """How often each way was taken."""
     trips: dict[Site, list[int]] = field(default_factory=dict)
     """The number of rounds of each time that a loop was entered."""
-    distances: dict[tuple[Site, Way], float] = field(default_factory=dict)
-    """How far each way was at its nearest; 0 for a way that was taken."""
+    distances: dict[tuple[Site, Way], Near] = field(default_factory=dict)
+    """How far each way was at its nearest; nothing for a way that was taken."""
     looked_at: dict[Site, list[object]] = field(default_factory=dict)
     """The plain numbers that a test compared: where they move with the input, the test decides by it."""
     by_tensor: set[Site] = field(default_factory=set)
@@ -44,10 +51,10 @@ class Trail:
 
     def note(self, site: Site, way: Way) -> None:
         self.ways[site, way] = self.ways.get((site, way), 0) + 1
-        self.distances[site, way] = 0.0
+        self.distances[site, way] = (0, 0.0)
 
-    def near(self, site: Site, way: Way, distance: float) -> None:
-        known = self.distances.get((site, way), _FAR)
+    def near(self, site: Site, way: Way, distance: Near) -> None:
+        known = self.distances.get((site, way), FAR)
         self.distances[site, way] = min(known, distance)
 
 
@@ -74,7 +81,7 @@ class _Follower:
         self.trail = Trail()
         self.provenance = provenance
         self._deadline = deadline
-        self._stack: list[Distance | None] = []
+        self._stack: list[_Measured | None] = []
         self._questions: dict[int, int] = {}
         self._compared: tuple[Any, Any] | None = None
 
@@ -86,35 +93,47 @@ class _Follower:
         return len(self._stack)
 
     def leaf(self, mark: int, value: Any) -> None:
-        del self._stack[mark:]
+        with self._quiet():
+            del self._stack[mark:]
+            self._push(self._truth(value))
+
+    def _truth(self, value: Any) -> Distance | None:
         if self.provenance is None:
-            self._stack.append(of_truth(value))
-        elif isinstance(value, bool) and self.provenance.asked is not None:
-            # A plain truth: most likely the last that a tensor was asked for, possibly turned round.
-            asked = self.provenance.asked
-            holds = float(asked.to_true.max()) == 0.0 if asked.to_true.numel() else value
-            self._stack.append(asked if holds == value else negated(asked))
-        else:
-            self._stack.append(self.provenance.measured(value))
+            return of_truth(value)
+        asked = self.provenance.asked
+        if not isinstance(value, bool) or asked is None or asked.to_true.numel() != 1:
+            return self.provenance.measured(value)
+        # A plain truth: most likely the last that a tensor was asked for, possibly turned round.
+        return asked if (asked.plain()[0] == 0.0) == value else negated(asked)
 
     def compared(self, mark: int, word: str, left: Any, right: Any) -> None:
-        del self._stack[mark:]
-        self._compared = (left, right)
-        measure = of_comparison if self.provenance is None else self.provenance.compared
-        self._stack.append(measure(word, left, right))
+        with self._quiet():
+            del self._stack[mark:]
+            self._compared = (left, right)
+            self._push(of_comparison(word, left, right))
 
-    def joined(self, mark: int, word: str) -> None:
+    def _quiet(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.provenance is None else self.provenance.quiet()
+
+    def joined(self, mark: int, word: str, count: int) -> None:
         parts = self._stack[mark:]
         del self._stack[mark:]
-        known = [part for part in parts if part is not None]
         if word == "":  # nobody decides by it at once
             return
-        if not known:
+        last = parts[-1] if parts else None
+        if last is None:
             self._stack.append(None)
         elif word == "not":
-            self._stack.append(negated(known[0]))
+            self._stack.append((last[1], last[0]))
         else:
-            self._stack.append(both(known) if word == "and" else either(known))
+            self._stack.append(_joined(word, last, [part for part in parts if part is not None], count - len(parts)))
+
+    def _push(self, distance: Distance | None) -> None:
+        if distance is None:
+            self._stack.append(None)
+        else:
+            to_true, to_false = distance.plain()
+            self._stack.append(((0, to_true), (0, to_false)))
 
     # --- decisions
 
@@ -133,23 +152,22 @@ class _Follower:
         elif holds:
             self.trail.trips.setdefault(site, [0])[-1] += 1
         if measured is not None:
-            to_true, to_false = measured.plain()
-            other, distance = (FAILS, to_false) if holds else (HOLDS, to_true)
+            other, distance = (FAILS, measured[1]) if holds else (HOLDS, measured[0])
             if site.kind is Kind.WHILE:
                 self._near_rounds(site, holds, distance)
             else:
                 self.trail.near(site, other, distance)
 
-    def _near_rounds(self, site: Site, holds: bool, distance: float) -> None:
+    def _near_rounds(self, site: Site, holds: bool, distance: Near) -> None:
         """A test that nearly fails before the first round is near to no rounds; one that nearly holds, to one more."""
-        share = distance / (distance + 1.0)
+        unseen, far = distance
         rounds = self.trail.trips.get(site, [0])[-1]
         done = rounds - 1 if holds else rounds
         if holds:
-            self.trail.near(site, min(done, 2), share)
+            self.trail.near(site, min(done, 2), (unseen, far))
         else:
             for wanted in range(done + 1, 3):
-                self.trail.near(site, wanted, wanted - done - 1 + share)
+                self.trail.near(site, wanted, (unseen + wanted - done - 1, far))
 
     def took(self, site: Site, way: int) -> None:
         self.trail.note(site, way)
@@ -174,8 +192,9 @@ class _Follower:
             for rounds in trips:
                 self.trail.note(site, min(rounds, 2))
                 if site.kind is Kind.FOR:
-                    for wanted in range(3):
-                        self.trail.near(site, wanted, abs(rounds - wanted) if wanted < 2 else max(0, 2 - rounds))
+                    self.trail.near(site, 0, (0, rounds))
+                    self.trail.near(site, 1, (0, abs(rounds - 1)))
+                    self.trail.near(site, 2, (0, max(0, 2 - rounds)))
 
     def _look(self, site: Site, mark: int, value: Any) -> None:
         asked_tensor = self.provenance is not None and self.provenance.questions > self._questions.get(mark, 0)
@@ -188,3 +207,12 @@ class _Follower:
     def _in_time(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise Overstayed
+
+
+def _joined(word: str, last: _Measured, parts: list[_Measured], unseen: int) -> _Measured:
+    """`and`: to hold, the operand at which it stopped must hold, and then those that were not looked at; to fail, any
+    that was. `or` is the same the other way round."""
+    wanted, other = (0, 1) if word == "and" else (1, 0)
+    forward = (last[wanted][0] + unseen, last[wanted][1])
+    back = min(part[other] for part in parts)
+    return (forward, back) if word == "and" else (back, forward)
