@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import onnx
 import onnx_ir as ir
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from trueport.lower.weights import WeightTensor
 
@@ -35,14 +36,14 @@ def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tup
     large = _large_weights(model)
     total = sum(tensor.nbytes for tensor in large.values())
     external = total + _ROOM_FOR_THE_GRAPH > PROTOBUF_LIMIT if external_data is None else external_data
-    if not external:
-        with _in_place(path) as temporary:
-            _write_inline(model, temporary, large)
-        return (path,)
-    return _write_external(model, path)
+    old_data = _data_files(path)
+    written = _write_external(model, path) if external else _write_one_file(model, path, large)
+    for old in old_data - set(written):
+        old.unlink(missing_ok=True)
+    return written
 
 
-def _large_weights(model: ir.Model) -> dict[str, ir.TensorProtocol]:
+def _large_weights(model: ir.Model) -> dict[str, WeightTensor]:
     return {
         name: value.const_value
         for name, value in model.graph.initializers.items()
@@ -50,7 +51,13 @@ def _large_weights(model: ir.Model) -> dict[str, ir.TensorProtocol]:
     }
 
 
-def _write_inline(model: ir.Model, path: Path, large: dict[str, ir.TensorProtocol]) -> None:
+def _write_one_file(model: ir.Model, path: Path, large: dict[str, WeightTensor]) -> tuple[Path, ...]:
+    with _in_place(path) as temporary:
+        _write_inline(model, temporary, large)
+    return (path,)
+
+
+def _write_inline(model: ir.Model, path: Path, large: dict[str, WeightTensor]) -> None:
     with _without(model, large):
         head = ir.to_proto(model).SerializeToString()
     with path.open("wb") as file:
@@ -62,7 +69,7 @@ def _write_inline(model: ir.Model, path: Path, large: dict[str, ir.TensorProtoco
 
 
 @contextlib.contextmanager
-def _without(model: ir.Model, large: dict[str, ir.TensorProtocol]) -> Iterator[None]:
+def _without(model: ir.Model, large: dict[str, WeightTensor]) -> Iterator[None]:
     """The model while its large initializers are set aside."""
     initializers = model.graph.initializers
     order = dict(initializers)
@@ -75,7 +82,7 @@ def _without(model: ir.Model, large: dict[str, ir.TensorProtocol]) -> Iterator[N
         initializers.update(order)
 
 
-def _write_initializer(file: BinaryIO, name: str, tensor: ir.TensorProtocol) -> None:
+def _write_initializer(file: BinaryIO, name: str, tensor: WeightTensor) -> None:
     """One more piece of the model: `graph { initializer { name … raw_data } }`."""
     head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=list(tensor.shape.numpy()))
     prefix = head.SerializeToString() + _delimited(_TENSOR_RAW_DATA, tensor.nbytes)
@@ -102,16 +109,12 @@ def _write_external(model: ir.Model, path: Path) -> tuple[Path, ...]:
     data = path.with_name(path.name + ".data")
     if data.exists():
         data = path.with_name(f"{path.name}.{secrets.token_hex(4)}.data")
-    old_data = _data_files(path)
     try:
         with _in_place(path) as temporary:
             ir.save(model, temporary, external_data=data.name, size_threshold_bytes=_SMALL)
     except BaseException:
         data.unlink(missing_ok=True)
         raise
-    for old in old_data:
-        if old != data:
-            old.unlink(missing_ok=True)
     return (path, data) if data.exists() else (path,)
 
 
@@ -121,7 +124,7 @@ def _data_files(path: Path) -> set[Path]:
         return set()
     try:
         old = onnx.load(path, load_external_data=False)
-    except Exception:  # not a model: whatever it is, it owns no data of ours
+    except DecodeError:  # not a model: whatever it is, it owns no data of ours
         return set()
     places = {e.value for t in old.graph.initializer for e in t.external_data if e.key == "location"}
     return {path.with_name(place) for place in places if place.startswith(path.name) and place.endswith(".data")}
