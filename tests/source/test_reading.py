@@ -28,7 +28,7 @@ def pointed_at(folder: Path, source: str, line: int, **columns: int) -> str | No
         ("with torch.no_grad():\n    pass", "torch.no_grad()"),
         ("y = x.reshape(8, -1)", "x.reshape(8, -1)"),
         ("y: Tensor = x + 1", "x + 1"),
-        ("y[1:] += x.sum()", "x.sum()"),
+        ("y[1:] += x.sum()", "y[1:] += x.sum()"),
         ("x.add_(1)", "x.add_(1)"),
         ("größe = x.größe()", "x.größe()"),
     ],

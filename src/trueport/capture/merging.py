@@ -12,11 +12,12 @@ import torch
 from trueport.capture.graph import Number, Value
 from trueport.capture.sequences import GrownList
 from trueport.capture.tracer import Tracer
+from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
-from trueport.source import Place
+from trueport.source import Place, assignments, returned_name
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PLAIN = (bool, int, float)
@@ -45,6 +46,7 @@ class Disagreement:
                     message=f"{name} is {then} where the test holds and {orelse} where it does not, and is used afterwards",
                     place=place,
                     label="the arms of this branch disagree",
+                    also=_in_the_arms(place, name, then, orelse),
                     fix="give it the same dtype, number of axes and structure on both sides",
                 )
             ]
@@ -67,6 +69,15 @@ class Disagreement:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = _complain_too  # type: ignore[assignment]
+
+
+def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:
+    """The lines on which each arm gives the name its value, where it is a plain name of the function."""
+    if place.where is None:
+        return ()
+    plain = name.strip("`")
+    lines = assignments(place.where, plain if plain.isidentifier() else returned_name(place.where))
+    return tuple(Label(at, what) for at, what in zip(lines, (then, orelse), strict=True) if at is not None)
 
 
 @dataclass
@@ -201,7 +212,8 @@ class Merging:
         return structure.build(merged)
 
     def _disagreement(self, then: Any, orelse: Any, name: str) -> Disagreement:
-        return Disagreement(f"`{name}`", describe(then), describe(orelse), self.place, self.again)
+        shown = f"`{name}`" if name.isidentifier() else name
+        return Disagreement(shown, describe(then), describe(orelse), self.place, self.again)
 
     def _output(self, one: Any, other: Any, result: Value | Number) -> None:
         self.then_outputs.append(one)

@@ -1,7 +1,7 @@
 """Places in the user's source, and reading them. Standard library only."""
 
-from trueport.source.arms import assignments
+from trueport.source.arms import assignments, returned_name
 from trueport.source.place import Place, Where
 from trueport.source.reading import columns_of, line_of
 
-__all__ = ["Place", "Where", "assignments", "columns_of", "line_of"]
+__all__ = ["Place", "Where", "assignments", "columns_of", "line_of", "returned_name"]

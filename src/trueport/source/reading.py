@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from trueport.source.place import Where
+
+Evaluated = ast.expr | ast.AugAssign
 
 
 def line_of(file: str, line: int) -> str | None:
@@ -36,7 +38,7 @@ def columns_of(where: Where) -> tuple[int, int] | None:
     return _columns(expressions[0], where.line, text) if len(expressions) == 1 else None
 
 
-def _columns(expression: ast.expr, line: int, text: str) -> tuple[int, int]:
+def _columns(expression: Evaluated, line: int, text: str) -> tuple[int, int]:
     """Columns of what lies on `line` of an expression. The syntax tree counts bytes; a reader counts letters."""
     encoded = text.encode()
     start = len(encoded[: expression.col_offset].decode(errors="replace"))
@@ -46,13 +48,13 @@ def _columns(expression: ast.expr, line: int, text: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def _expressions_by_line(source: str) -> dict[int, tuple[ast.expr, ...]]:
+def _expressions_by_line(source: str) -> dict[int, tuple[Evaluated, ...]]:
     """For each line, the outermost expressions that begin on it, where a statement evaluates them."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return {}
-    found: dict[int, list[ast.expr]] = {}
+    found: dict[int, list[Evaluated]] = {}
     for statement in ast.walk(tree):
         if isinstance(statement, ast.stmt):
             for expression in _evaluated(statement):
@@ -61,8 +63,11 @@ def _expressions_by_line(source: str) -> dict[int, tuple[ast.expr, ...]]:
     return {line: tuple(parts) for line, parts in found.items()}
 
 
-def _evaluated(statement: ast.stmt) -> list[ast.expr]:
-    """What running the head of a statement evaluates; the statements of its body speak for themselves."""
+def _evaluated(statement: ast.stmt) -> Sequence[Evaluated]:
+    """What running the head of a statement evaluates; the statements of its body speak for themselves.
+
+    `a += b` reads and writes `a`, so it is the whole of it.
+    """
     match statement:
         case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
             return [test]
@@ -70,7 +75,9 @@ def _evaluated(statement: ast.stmt) -> list[ast.expr]:
             return [iterated]
         case ast.With(items=items):
             return [item.context_expr for item in items]
-        case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.Expr(value=value):
+        case ast.AugAssign():
+            return [statement]
+        case ast.Assign(value=value) | ast.Expr(value=value):
             return [value]
         case ast.Return(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value):
             return [value]
@@ -79,7 +86,7 @@ def _evaluated(statement: ast.stmt) -> list[ast.expr]:
     return []
 
 
-def _spread(expression: ast.expr) -> Iterator[tuple[int, ast.expr]]:
+def _spread(expression: Evaluated) -> Iterator[tuple[int, Evaluated]]:
     """The expression on its first line, and on each later line the outermost parts of it that begin there."""
     yield expression.lineno, expression
     if expression.end_lineno == expression.lineno:
