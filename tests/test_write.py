@@ -320,7 +320,7 @@ for name, external in (("external", True), ("inline", False)):
 
 
 def test_writing_takes_far_less_memory_than_the_weights(tmp_path):
-    """In a process of its own, since the peak of a process is for good, and tracemalloc sees nothing of torch's memory."""
+    """In a process of its own: a peak is for good, and tracemalloc sees nothing of the memory of torch."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(tmp_path)],
         capture_output=True,
