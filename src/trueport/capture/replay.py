@@ -19,27 +19,29 @@ Watch = Callable[[Node, Sequence[Any]], None]
 
 def replay(graph: Graph, inputs: Mapping[str, Any], watch: Watch | None = None) -> dict[str, Any]:
     """Outputs by name for inputs by name. `watch` is shown every node with what it gave."""
-    run = _Run(watch)
-    for weight in graph.weights:
-        run.tensors[weight.value] = weight.tensor.detach()
-    for given in graph.inputs:
-        run.bind(given.value, inputs[given.name])
-    with torch.no_grad():
-        run.region(graph.root)
-        return {output.name: run.read(output.value) for output in graph.outputs}
+    return Replay(watch).run(graph, inputs)
 
 
-class _Run:
+class Replay:
     """What is known while a graph runs: tensors of values, numbers of symbols."""
 
-    def __init__(self, watch: Watch | None) -> None:
+    def __init__(self, watch: Watch | None = None) -> None:
         self.tensors: dict[Value, torch.Tensor] = {}
         self.symbols: dict[sympy.Basic, sympy.Basic] = {}
         self._watch = watch
 
+    def run(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        for weight in graph.weights:
+            self.tensors[weight.value] = weight.tensor.detach()
+        for given in graph.inputs:
+            self.bind(given.value, inputs[given.name])
+        with torch.no_grad():
+            self.region(graph.root)
+            return {output.name: self.read(output.value) for output in graph.outputs}
+
     def region(self, region: Region) -> list[Any]:
         for node in region.nodes:
-            results = self._node(node)
+            results = self.node(node)
             for output, result in zip(node.outputs, results, strict=True):
                 if output is not None:
                     self.bind(output, result)
@@ -47,7 +49,7 @@ class _Run:
                 self._watch(node, results)
         return [self.read(output) for output in region.outputs]
 
-    def _node(self, node: Node) -> Sequence[Any]:
+    def node(self, node: Node) -> Sequence[Any]:
         if node.op is Control.IF:
             then, otherwise = node.regions
             return self.region(then if bool(self.read(node.args[0])) else otherwise)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ class Lowered:
 
     model: ir.Model | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    names: Mapping[Value, str] = field(default_factory=dict)
+    """What each captured value is called in the model."""
 
 
 def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
@@ -79,7 +81,8 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         producer_name="trueport",
         functions=list(op.functions.values()),
     )
-    return Lowered(model, (*lowering.diagnostics, *legalise(model)))
+    names = lowering.names()
+    return Lowered(model, (*lowering.diagnostics, *legalise(model)), names)
 
 
 class Lowering:
@@ -119,6 +122,9 @@ class Lowering:
             if tensor.shape is None:
                 tensor.settle(out.value.shape if isinstance(out.value, Value) else ())
         return own
+
+    def names(self) -> dict[Value, str]:
+        return {value: tensor.name for value, tensor in self._tensors.items() if tensor.name}
 
     # Values
 
