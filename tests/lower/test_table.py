@@ -46,7 +46,7 @@ def exported(custom=None):
 
 def test_ours_come_before_torchlib_and_nobody_knows_the_rest():
     assert translation_for(aten.linear.default).style is Style.BUILDER
-    assert translation_for(aten.bilinear.default) is None
+    assert translation_for(aten.einsum.default) is None
     assert translation_for(aten.hann_window.default).style is Style.TORCHLIB
     assert not is_supported(TWICE)
     assert not is_supported(aten.linalg_eig.default)
@@ -120,3 +120,12 @@ def test_every_failure_is_told_at_its_line():
     lines = [found.where.line for found in lowered.diagnostics if found.code == "TP402"]
     assert lines == [forward.__code__.co_firstlineno + 1, forward.__code__.co_firstlineno + 2]
     assert "not this one" in lowered.diagnostics[0].message
+
+
+def test_a_result_that_is_left_out_may_not_be_used():
+    def forward(x):
+        return torch.native_layer_norm(x, (3,), None, None, 1e-5)
+
+    lowered = lower(graph_of(forward, (torch.ones(2, 3),)))
+    assert [found.code for found in lowered.diagnostics] == ["TP402"]
+    assert "result number 1 is used" in lowered.diagnostics[0].message

@@ -100,6 +100,7 @@ class Lowering:
         self.weights = Weights(self.op, graph.weights)
         self.twins = Twins()
         self._tensors: dict[Value, Tensor] = {}
+        self._used = _used(graph)
 
     # The ends
 
@@ -173,7 +174,10 @@ class Lowering:
             self._complex_node(node)
             return
         if isinstance(node.op, Control):
-            lower_control(self, node)
+            try:
+                lower_control(self, node)
+            except (LookupError, ValueError) as error:
+                self._give_up(node, _failed(node, error))
             return
         if is_dropped(node.op):
             return
@@ -222,7 +226,10 @@ class Lowering:
 
     def _settle(self, node: Node, results: Sequence[Any]) -> None:
         """Bind what a translation returned, in the dtype that eager gives."""
-        for value, result in zip(node.outputs, results, strict=False):
+        for i, value in enumerate(node.outputs):
+            result = results[i] if i < len(results) else None
+            if result is None and value in self._used:
+                raise NotImplementedError(f"its result number {i} is used, which the translation leaves out")
             if value is None or result is None:
                 continue
             tensor = result if isinstance(result, Tensor) else self.op.const(result, value.dtype)
@@ -241,6 +248,26 @@ class Lowering:
             if value is not None:
                 sizes = value.shape if isinstance(value, Value) else ()
                 self.bind(value, Tensor(self.op, self.op.new_name("missing"), onnx_dtype(value.dtype), sizes))
+
+
+def _used(graph: Graph) -> set[object]:
+    """The values that something reads. Results for the backward pass, that nobody reads, need no translation."""
+    found: set[object] = set()
+
+    def note(arg: Any) -> None:
+        if isinstance(arg, Value):
+            found.add(arg)
+        elif isinstance(arg, list | tuple):
+            for item in arg:
+                note(item)
+
+    for node in graph.root.walk():
+        note(node.args)
+        note(list(node.kwargs.values()))
+        for region in node.regions:
+            note(region.outputs)
+    note([out.value for out in graph.outputs])
+    return found
 
 
 def _names(graph: Graph) -> set[str]:
