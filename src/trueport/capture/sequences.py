@@ -10,9 +10,13 @@ import torch
 
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
+from trueport.rewrite.runtime import TRACE
 
 
 def refuse(what: str, fix: str) -> Any:
+    """Something is done to an open sequence that only rewritten code may do, or that nobody may."""
+    if TRACE.trace is not None:
+        TRACE.trace.rewrite_caller()
     raise ExportError([OpenLength(message=what, fix=fix)])
 
 

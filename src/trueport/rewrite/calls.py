@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
 
 BUILTINS = frozenset(
-    "int float bool len range max min sum any all abs round enumerate zip reversed list tuple isinstance divmod".split()
+    "int float bool len range max min sum any all abs round enumerate zip reversed list tuple sorted isinstance divmod"
+    " map filter".split()
 )
 
 

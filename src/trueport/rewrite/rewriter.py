@@ -86,6 +86,15 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> Any:
         return branches.rewrite_assert(self, node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """A name that a block shares with its function cannot be annotated in the block."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        if node.value is None:
+            return None
+        return same_place(ast.Assign(targets=[node.target], value=node.value), node)
+
     def visit_While(self, node: ast.While) -> Any:
         return loops.rewrite_while(self, node)
 

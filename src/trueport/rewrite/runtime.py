@@ -69,6 +69,9 @@ class Trace(Protocol):
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""
 
+    def rewrite_caller(self) -> None:
+        """Starts again with the function that runs just now rewritten; returns where it is already."""
+
     def disagreement(self, value: Any) -> None:
         """Raises where the value is one on which two arms did not agree."""
 
