@@ -99,8 +99,10 @@ def _square_of_length(op: Builder, z: Complex, keepdims: int) -> Tensor:
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
-def conj(op: Builder, self: Complex) -> Complex:
-    """_conj(Tensor(a) self) -> Tensor(a)"""
+def conj(op: Builder, self: Complex | Tensor) -> Complex | Tensor:
+    """_conj(Tensor(a) self) -> Tensor(a): a real number is its own conjugate, and autograd asks for it"""
+    if isinstance(self, Tensor):
+        return self
     return Complex(op.Mul(self.pairs, op.const([1, -1], self.pairs.element)))
 
 
