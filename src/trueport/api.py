@@ -36,6 +36,7 @@ from trueport.lower.table import is_leaf
 from trueport.lower.write import write
 from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
 from trueport.report import Report
+from trueport.report.versions import installed_versions
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import check_model
 from trueport.verify.kept_alive import kept_alive
@@ -113,7 +114,7 @@ def check(model: object, args: Any = (), **options: Any) -> Report:
     except UsageError:
         raise
     except ExportError as refused:
-        return Report(model=summary.model_name(model), diagnostics=refused.diagnostics, versions=summary.versions())
+        return Report(model=summary.model_name(model), diagnostics=refused.diagnostics, versions=installed_versions())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
 from trueport.report import CheckedInput, Report, SizeSummary, TensorSummary, Verdict
+from trueport.report.versions import installed_versions
 from trueport.source import Place
 from trueport.verify.assumptions import readable
 
@@ -26,21 +26,9 @@ if TYPE_CHECKING:
     from trueport.api import Carried
     from trueport.examine import Examined
 
-_PACKAGES = ("trueport", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
-
 
 def model_name(model: object) -> str:
     return getattr(model, "__name__", None) or type(model).__name__
-
-
-def versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def settle_attributes(
@@ -64,7 +52,7 @@ def settle_attributes(
 def describe(model: ir.Model, graph: Graph, job: Job) -> None:
     """Keep in the model what its file format has no place for: the structure of its arguments and results."""
     constants = {leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT}
-    model.producer_version = versions()["trueport"]
+    model.producer_version = installed_versions()["trueport"]
     model.metadata_props.update(
         {
             "trueport.arguments": json.dumps(job.call.describe()),
@@ -101,7 +89,7 @@ def report(
         else (),
         verified=checked is not None and checked.agrees,
         seconds=dict(seconds),
-        versions=versions(),
+        versions=installed_versions(),
     )
 
 

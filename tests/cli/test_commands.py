@@ -133,7 +133,7 @@ def test_a_refused_export_shows_its_findings_and_saves_the_report(house: House, 
     house.refuses = ExportError([BranchOnTensor(message="line 3 branches on a tensor")])
     done = house.run("export", "m.py:Net", "-i", "x:3", "-o", "a.onnx", "--report", "r.json")
     assert done.exit_code == Exit.FINDINGS
-    assert done.stdout.startswith("error[TP101]: line 3 branches on a tensor")
+    assert done.stdout.startswith("refused m.py:Net: 1 error\n\nerror[TP101]: line 3 branches on a tensor")
     assert '"code": "TP101"' in (tmp_path / "r.json").read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from trueport.diagnostics import Diagnostic, Label
@@ -94,7 +95,7 @@ def test_a_narrow_terminal_breaks_words_and_cuts_code(tmp_path: Path) -> None:
     lines = text(diagnostic_lines(found, width=44)).splitlines()
     framed = [line for line in lines if "-->" not in line]
     assert max(map(len, framed)) <= 44
-    code, carets = next((a, b) for a, b in zip(lines, lines[1:], strict=False) if a.startswith("1 |"))
+    code, carets = next((a, b) for a, b in itertools.pairwise(lines) if a.startswith("1 |"))
     assert code[carets.index("^") :].startswith("b" * 10)
 
 

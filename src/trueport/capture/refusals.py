@@ -1,18 +1,30 @@
-"""The user's line for a refusal that was raised where it is not known."""
+"""What a refusal lacks where it is raised: the user's line, and the traceback of what failed."""
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 
 from trueport.capture.failures import place_of
 from trueport.capture.places import Places
 from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError
 
 
 def placed(refused: ExportError) -> list[Diagnostic]:
-    """The findings; those that have no place get the innermost line of the user's that the traceback passes."""
+    """The findings of a refusal.
+
+    1. One that has no place gets the innermost line of the user's that the traceback passes.
+    2. A bug of ours gets the traceback of the exception behind it.
+    """
     place = place_of(refused.__traceback__, Places())
-    if place.where is None:
-        return list(refused.diagnostics)
-    return [found if found.place else replace(found, place=place) for found in refused.diagnostics]
+    cause = refused.__cause__
+    found = []
+    for one in refused.diagnostics:
+        if one.place is None and place.where is not None:
+            one = replace(one, place=place)
+        if isinstance(one, OurFault) and cause is not None and not one.trace:
+            one = replace(one, trace="".join(traceback.format_exception(cause)))
+        found.append(one)
+    return found

@@ -6,27 +6,26 @@ from typing import Any
 
 import click
 
-from trueport.cli.outcome import ending, show, told_plainly, working
+from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request
-from trueport.cli.saving import refuse_report, report_option, save_report
+from trueport.cli.showing import Showing, showing_options
 
 
 @click.command()
 @model_options
-@report_option
-def check(target: str, report_path: str | None, debug: bool, **options: Any) -> None:
+@showing_options
+def check(target: str, debug: bool, **options: Any) -> None:
     """Say whether TARGET can be exported faithfully, without writing it.
 
     \b
       trueport check model.py:Net -i x:Nx3xHxW
     """
     with told_plainly(debug):
-        refuse_report(report_path)
+        showing = Showing.taken_from(options)
         with working(f"checking {target}"):
             request = read_request(target=target, **options)
             from trueport.api import check as run
 
             report = run(request.model, request.args, **request.options)
-        save_report(report, report_path)
-        show(report)
-    raise SystemExit(ending(report.diagnostics))
+        ended = showing.finish(report)
+    raise SystemExit(ended)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import click
 
-from trueport.cli.outcome import show, told_plainly, working
+from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request, refuse_unwritable
-from trueport.cli.saving import refuse_report, report_option, save_report
+from trueport.cli.showing import Showing, showing_options
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
+from trueport.report.versions import installed_versions
 
 
 @click.command()
 @model_options
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write the ONNX model.")
-@click.option("--no-verify", is_flag=True, help="Do not compare with eager. The report says so.")
+@click.option("--verify/--no-verify", default=True, help="Compare with eager, or do not; the report says so.")
 @click.option("--overwrite", "--force", is_flag=True, help="Replace the output file if it exists.")
 @click.option("--external-data", is_flag=True, default=None, help="Keep the weights in a file of their own.")
-@report_option
+@showing_options
 def export(
     target: str,
     output: str,
-    no_verify: bool,
+    verify: bool,
     overwrite: bool,
     external_data: bool | None,
-    report_path: str | None,
     debug: bool,
     **options: Any,
 ) -> None:
@@ -39,7 +40,7 @@ def export(
     """
     with told_plainly(debug):
         refuse_unwritable(output, overwrite)
-        refuse_report(report_path)
+        showing = Showing.taken_from(options)
         try:
             with working(f"exporting {target}"):
                 request = read_request(target=target, **options)
@@ -49,15 +50,17 @@ def export(
                     request.model,
                     request.args,
                     output,
-                    verify=not no_verify,
+                    verify=verify,
                     external_data=external_data,
                     overwrite=overwrite,
                     **request.options,
                 )
+            report = program.report
         except UsageError:
             raise
         except ExportError as refused:
-            save_report(Report(model=target, diagnostics=refused.diagnostics), report_path)
-            raise
-        save_report(program.report, report_path)
-        show(program.report)
+            if debug:
+                traceback.print_exc()
+            report = Report(model=target, diagnostics=refused.diagnostics, versions=installed_versions())
+        ended = showing.finish(report)
+    raise SystemExit(ended)

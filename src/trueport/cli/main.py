@@ -6,17 +6,24 @@ import click
 
 from trueport import __version__
 from trueport.cli.check import check
+from trueport.cli.config import defaults
 from trueport.cli.explain import explain
 from trueport.cli.export import export
+from trueport.cli.outcome import told_plainly
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="trueport %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Export PyTorch models to ONNX, and prove that the result is the same.
+
+    Every flag may have a default in the table [tool.trueport] of pyproject.toml.
 
     Exit codes: 0 faithful, 1 findings, 2 usage, 3 a bug of trueport.
     """
+    with told_plainly(debug=False):
+        context.default_map = defaults(main.commands)
 
 
 main.add_command(export)

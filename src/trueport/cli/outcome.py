@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 from rich.console import Console
 
+from trueport.cli.bundle import write_bundle
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
@@ -47,32 +48,55 @@ def told_plainly(debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         usage = isinstance(refused, UsageError)
-        print_to(Console(stderr=usage), diagnostics_lines(refused.diagnostics))
+        show_findings(refused.diagnostics, Console(stderr=usage))
+        offer_bundle(refused.diagnostics)
         raise SystemExit(Exit.USAGE if usage else ending(refused.diagnostics)) from None
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
     except Exception as fault:  # noqa: BLE001 - the last wall: a bug of ours is told as one, never as a bare traceback
         if debug:
             traceback.print_exc()
-        print_to(Console(stderr=True), diagnostics_lines([our_fault(fault, debug)]))
+        found = our_fault(fault)
+        show_findings([found], Console(stderr=True))
+        offer_bundle([found])
         raise SystemExit(Exit.OUR_FAULT) from None
 
 
-def our_fault(fault: Exception, debug: bool) -> Diagnostic:
+def our_fault(fault: Exception) -> OurFault:
     """The finding that asks for a report, with the innermost place where the exception came from."""
     frames = traceback.extract_tb(fault.__traceback__)
     at = f"raised at {frames[-1].filename}:{frames[-1].lineno}" if frames else "raised at an unknown place"
-    again = "" if debug else "; `--debug` prints the traceback to go with it"
     return OurFault(
         message=f"trueport itself failed: {type(fault).__name__}: {fault}",
         seen=(at,),
-        fix=f"this is not a fault of your model: please report it{again}",
+        fix="this is not a fault of your model: please report it",
+        trace="".join(traceback.format_exception(fault)),
     )
+
+
+def offer_bundle(found: Sequence[Diagnostic]) -> None:
+    """Where a bug of ours was met, write what a report of it needs, and say where."""
+    ours = [one for one in found if isinstance(one, OurFault)]
+    if not ours:
+        return
+    path = write_bundle(found, [one.trace for one in ours if one.trace])
+    if path is not None:
+        print(f"what a report needs (versions, the command, the traceback) is in {path}", file=sys.stderr)
 
 
 def show(report: Report) -> None:
     """Print a report as the result of a command."""
-    print_to(Console(), report_lines(report))
+    console = Console()
+    print_to(console, report_lines(report, _width(console)))
+
+
+def show_findings(found: Iterable[Diagnostic], console: Console) -> None:
+    print_to(console, diagnostics_lines(found, _width(console)))
+
+
+def _width(console: Console) -> int | None:
+    """A terminal has a width; what is piped to a file or a program has none."""
+    return console.width if console.is_terminal else None
 
 
 @contextlib.contextmanager

@@ -185,6 +185,11 @@ def diagnostic_text(found: Diagnostic) -> str:
     return _plain(diagnostic_lines(found))
 
 
+def headline_text(report: Report) -> str:
+    """The verdict in one line."""
+    return _plain([_headline(report)])
+
+
 def report_text(report: Report) -> str:
     """A whole report as plain text."""
     return _plain(report_lines(report))

@@ -1,6 +1,9 @@
+from dataclasses import dataclass
+
 from trueport.diagnostics.base import Diagnostic
 
 
+@dataclass(frozen=True, kw_only=True)
 class OurFault(Diagnostic):
     """Something went wrong inside trueport that should not. It is not a fault of your model.
 
@@ -20,10 +23,14 @@ class OurFault(Diagnostic):
     ```
 
     ## Fix
-    Please report it with the text of this message and, if you can, the model. `--debug` on the command
-    line prints the full traceback.
+    Please report it with the text of this message and, if you can, the model. The command line writes a
+    file to the temporary folder that holds what a report needs (versions, the command, the traceback,
+    nothing of the model) and prints where it is; `--debug` prints the traceback at once.
     """
 
     code = "TP901"
     title = "trueport itself failed"
     no_example = "it takes a bug of trueport, which would be mended and not shown; tests/cli raise one by hand"
+
+    trace: str = ""
+    """The traceback, where there is one: for the report of the bug, not for the screen."""
