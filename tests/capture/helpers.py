@@ -39,6 +39,7 @@ def assert_captured(
     `others` are positional arguments, with the example's `kwargs`.
     """
     job = make_job(model, args, kwargs, dynamic_shapes=dynamic_shapes, constants=constants)
+    run_eager(job, [leaf.value for leaf in job.leaves])  # as in an export: eager comes first, and fills its caches
     graph = capture(job, is_leaf, state)
     errors = [found for found in graph.diagnostics if found.is_error and found.code != "TP401"]
     assert not errors, "\n".join(map(str, errors))

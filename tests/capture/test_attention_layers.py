@@ -10,6 +10,8 @@ from torch import nn
 
 from tests.capture.helpers import assert_captured, assert_exported
 
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+
 FREE = {0: "batch", 1: "time"}
 
 

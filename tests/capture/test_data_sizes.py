@@ -155,6 +155,15 @@ def test_split_by_sizes_from_a_size():
     both(model, (x(4, 3),), [(x(7, 3),), (x(1, 3),), (x(0, 3),)])
 
 
+def test_split_into_a_number_of_parts():
+    def model(y):
+        first, second, third = y.tensor_split(3)
+        left, right = y.chunk(2)
+        return first, second, third, left, right
+
+    assert_captured(model, (x(6, 3),), [(x(7, 3),), (x(5, 3),), (x(8, 3),)], dynamic_shapes=ROWS)
+
+
 def test_tolist_of_an_input():
     def model(y, where):
         row, column = where.tolist()

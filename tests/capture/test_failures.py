@@ -103,6 +103,7 @@ LEAVES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:__array_wrap__")
 @pytest.mark.parametrize("model", LEAVES.values(), ids=LEAVES)
 def test_what_leaves_torch_is_refused_at_its_line(model):
     (found,) = errors(model, (x(2, 3),))

@@ -14,6 +14,9 @@ from torch.nn.utils import parametrizations
 from tests.capture.helpers import FREE, assert_captured, assert_exported
 from trueport.load.request import make_job
 
+# What torch says of its own: script and the old weight norm are on their way out, checkpoint sees no gradients.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
 ROWS = ({0: FREE},)
 
 
@@ -392,3 +395,32 @@ def test_a_profiler_region_is_nothing():
             return y * 2
 
     both(model, (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
+
+
+def test_a_function_with_a_cache_of_its_own_keeps_real_tensors():
+    @functools.lru_cache
+    def table(n):
+        return torch.arange(n).float()
+
+    def model(y):
+        return y + table(3)
+
+    both(model, (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
+    assert type(table(3)) is torch.Tensor
+
+
+def test_caches_on_self_by_size_and_by_key():
+    class Cached(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by_width: dict[int, torch.Tensor] = {}
+            self.rows, self.positions = -1, None
+
+        def forward(self, y):
+            if y.shape[1] not in self.by_width:
+                self.by_width[y.shape[1]] = torch.arange(y.shape[1]).float()
+            if y.shape[0] != self.rows:
+                self.rows, self.positions = y.shape[0], torch.arange(y.shape[0]).float()
+            return y + self.by_width[y.shape[1]] + self.positions[:, None]
+
+    both(Cached(), (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from trueport.capture.constants import Constants, values_in
-from trueport.capture.definitions import WRITABLE_VIEWS
+from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
@@ -141,7 +141,7 @@ class Tracer:
         elif schema.is_mutable:
             way = _Way.FUNCTIONALISE
         elif aliases:
-            way = _Way.DECOMPOSE if op in WRITABLE_VIEWS else _Way.FUNCTIONALISE
+            way = _Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else _Way.FUNCTIONALISE
             if not self.careful:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
                 apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
@@ -157,7 +157,7 @@ class Tracer:
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
-        definition = (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
+        definition = DEFINITIONS.get(op) or (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
         assert definition is not None
         with self.functionaliser, symbolic_kernels():
             returned = definition(*args, **kwargs)
