@@ -34,13 +34,11 @@ from trueport.lower.lower import lower
 from trueport.lower.opsets import refuse_opset
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write
-from trueport.program import Program, carried_outputs, initial_state, is_carried, refuse_path, save_model
+from trueport.program import Program, carried_outputs, is_carried, refuse_path, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.verify.assumptions import SizesJudged, judge_sizes
-from trueport.verify.check import check_model
-from trueport.verify.kept_alive import kept_alive
-from trueport.verify.reference import Reference
+from trueport.verify.exported import check_exported
 from trueport.verify.results import CheckResult
 from trueport.verify.sandbox import warm_up
 
@@ -199,17 +197,14 @@ class _Run:
         checked = None
         try:
             path = write(model, folder / "model.onnx")[0]
-            checked = check_model(
+            checked = check_exported(
                 path,
                 job,
-                Reference(
-                    lambda values: run_with_state(job, values, graph.lifted),
-                    lambda eager: _expected(graph, eager),
-                    graph.rewritten,
-                    kept_alive(graph),
-                ),
+                graph,
+                lambda values: run_with_state(job, values, graph.lifted),
+                lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
-                fixed_feeds=initial_state(graph),
+                lambda part: lower(part, self.opset, self.custom),
                 extra_sizes=judged.must_try,
                 evidence=folder,
             )
