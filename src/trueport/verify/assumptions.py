@@ -1,9 +1,9 @@
 """Eager judges what the trace assumed about free sizes.
 
 For each assumption there are sizes that break it. If eager refuses them all, the model itself needs the assumption and
-nothing is lost. If eager accepts one, then either the user's own code took a decision on a size, and the other arm would
-be missing from the graph: an error; or torch (or a library, for speed) decided, and the exported model has to show on
-exactly those sizes that the decision made no difference.
+nothing is lost. If eager accepts one, then either the user's own code took a decision on a size, and the other arm
+would be missing from the graph: an error; or torch (or a library, for speed) decided, and the exported model has to
+show on exactly those sizes that the decision made no difference.
 """
 
 from __future__ import annotations

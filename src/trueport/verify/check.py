@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,12 +35,16 @@ from trueport.verify.results import Budget, CheckedInput, CheckResult
 from trueport.verify.sandbox import FailureKind, Limits, Worker, WorkerFailure, shared_worker
 from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
+from trueport.verify.tally import Decision
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
 _SEARCH_FROM = 12
 """From how many of the compared inputs the search sets out."""
 SEARCHED = "searched for"
+
+Unreached = Callable[[Sequence[Decision], Sequence[Sequence[object]]], Sequence[Diagnostic]]
+"""What there is to say of ways that no input took, given the inputs that were compared, one value per leaf each."""
 
 
 def check_model(
@@ -60,13 +64,15 @@ def check_model(
     atol: Allowed = None,
     worker: Worker | None = None,
     locate: Locate | None = None,
+    unreached: Unreached | None = None,
     evidence: Path | None = None,
 ) -> CheckResult:
     """Compare the file with eager on the example, then on inputs that eager accepts: at least `at_least` in all, with
     every free size at two other values, and every way of the counted branches and loops where one can be found.
 
     `extra_sizes` come first; `fixed_feeds` are inputs that are no arguments (lifted state). `locate` finds where a
-    difference begins, `evidence` is a folder for the counterexample. Raises only what eager raises on the example.
+    difference begins, `unreached` looks after the ways that no input took, `evidence` is a folder for the
+    counterexample. Raises only what eager raises on the example.
     """
     worker = worker or shared_worker()
     limits = limits or limits_for(job)
@@ -93,6 +99,8 @@ def check_model(
         check = Check(job, comparer, investigation, groups, example, budget, seed)
         values = [leaf.value for leaf in job.leaves]
         check.search(draw(job, values, seed, extra_sizes, tied=tied, held=held), at_least)
+        if unreached is not None and not check.failed():
+            check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[-8:]])
         return check.result()
 
 
@@ -120,7 +128,7 @@ class Check:
     refused: int = 0
     tried: int = 0
     searched: int = 0
-    _known: list[Candidate] = field(default_factory=list)
+    known: list[Candidate] = field(default_factory=list)
     _empty_refused: set[str] = field(default_factory=set)
 
     def failed(self) -> bool:
@@ -148,7 +156,7 @@ class Check:
         if self.failed() or not self.comparer.reference.codes:
             return
         search = Search(self.job, self.groups, tally, self.comparer.reference.guided, self.seed)
-        for candidate in search.found(self._known[:_SEARCH_FROM], self.budget.search_seconds):
+        for candidate in search.found(self.known[:_SEARCH_FROM], self.budget.search_seconds):
             self.compare_on(candidate, SEARCHED)
             if self.failed():
                 break
@@ -165,7 +173,7 @@ class Check:
         elif outcome.excuse:
             self.excused.append(f"{on}: {outcome.excuse}")
         elif outcome.equal:
-            self._known.append(candidate)
+            self.known.append(candidate)
             self.comparer.reference.tally.add(outcome.trail)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))

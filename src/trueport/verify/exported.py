@@ -1,0 +1,62 @@
+"""The check of our own exports: the captured graph tells where a difference begins, and what was never reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trueport.capture.graph import Graph
+from trueport.diagnostics.base import Diagnostic
+from trueport.load.job import Job
+from trueport.verify.arms import ArmCheck
+from trueport.verify.check import check_model, limits_for
+from trueport.verify.comparing import dtypes_of
+from trueport.verify.kept_alive import kept_alive
+from trueport.verify.localise import Localiser
+from trueport.verify.mismatch import Divergence
+from trueport.verify.onnx_program import Laboratory, Lower
+from trueport.verify.reference import FlattenOutputs, Reference, RunEager
+from trueport.verify.results import CheckResult
+from trueport.verify.sandbox import shared_worker
+from trueport.verify.tally import Decision
+
+
+def check_exported(
+    path: Path,
+    job: Job,
+    graph: Graph,
+    run_eager: RunEager,
+    flatten_outputs: FlattenOutputs,
+    output_names: Sequence[str],
+    lower: Lower,
+    **options: Any,
+) -> CheckResult:
+    """`check_model` for a file that `lower` made of `graph`."""
+    localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
+    by_name = _by_name(job, graph)
+
+    def locate(values: Sequence[object]) -> Divergence | None:
+        return localiser.first(graph, by_name(values))
+
+    def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
+        return ArmCheck(graph, localiser).findings(decisions, [by_name(values) for values in inputs])
+
+    return check_model(
+        path,
+        job,
+        Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph)),
+        output_names,
+        fixed_feeds=graph.lifted,
+        locate=locate,
+        unreached=unreached,
+        **options,
+    )
+
+
+def _by_name(job: Job, graph: Graph) -> Callable[[Sequence[object]], Mapping[str, Any]]:
+    def named(values: Sequence[object]) -> Mapping[str, Any]:
+        leaves = zip(job.leaves, values, strict=True)
+        return {**graph.lifted, **{leaf.name: value for leaf, value in leaves if leaf.is_input}}
+
+    return named

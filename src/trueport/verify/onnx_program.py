@@ -1,0 +1,88 @@
+"""A captured graph lowered and run in the worker, with any of its values to be looked at."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from trueport.capture.graph import Graph, Number, Value
+from trueport.lower.lower import Lowered
+from trueport.lower.write import write
+from trueport.verify.sandbox import Limits, Worker
+from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
+
+Lower = Callable[[Graph], Lowered]
+"""How the model under examination was lowered: its opset, and the user's own translations."""
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """What is needed to run a graph in the runtime."""
+
+    lower: Lower
+    worker: Worker
+    limits: Limits
+
+    def run(self, graph: Graph, inputs: Mapping[str, Any], taps: Iterable[Value] = ()) -> Ran | None:
+        """The outputs by name, and the tapped values. None where the graph cannot be lowered.
+
+        Raises WorkerFailure where the runtime gives no answer.
+        """
+        lowered = self.lower(graph)
+        if lowered.model is None:
+            return None
+        names = _tap(lowered, taps)
+        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        try:
+            path = write(lowered.model, folder / "model.onnx")[0]
+            with self.worker.load(path, self.limits) as loaded:
+                outputs = loaded.run(feeds(graph, inputs))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        tapped = {value: outputs[name] for value, name in names.items()}
+        return Ran({name: got for name, got in outputs.items() if name not in names.values()}, tapped)
+
+
+@dataclass(frozen=True)
+class Ran:
+    outputs: Mapping[str, RuntimeValue]
+    tapped: Mapping[Value, RuntimeValue]
+
+
+def feeds(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, TensorData]:
+    """Python numbers take the dtype that they were captured with."""
+    found: dict[str, TensorData] = {}
+    for given in graph.inputs:
+        value = inputs[given.name]
+        if not isinstance(value, torch.Tensor):
+            value = torch.tensor(value, dtype=given.value.dtype)
+        elif isinstance(given.value, Number):
+            value = value.to(given.value.dtype)
+        found[given.name] = from_torch(value)
+    return found
+
+
+def _tap(lowered: Lowered, values: Iterable[Value]) -> dict[Value, str]:
+    """Add an output for each value of the outermost graph; what only exists inside a subgraph is left out."""
+    assert lowered.model is not None
+    graph = lowered.model.graph
+    here = {value.name: value for value in (*graph.inputs, *graph.initializers.values())}
+    here |= {value.name: value for node in graph for value in node.outputs}
+    names: dict[Value, str] = {}
+    for at, value in enumerate(values):
+        found = here.get(lowered.names.get(value, ""))
+        if found is None or found.dtype is None:
+            continue
+        name = f"trueport_tap_{at}"
+        copy = ir.Value(name=name, type=ir.TensorType(found.dtype))
+        graph.append(ir.Node("", "Identity", [found], outputs=[copy], name=f"node_{name}"))
+        graph.outputs.append(copy)
+        names[value] = name
+    return names
