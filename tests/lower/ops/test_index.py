@@ -179,7 +179,10 @@ def test_where_to_insert():
         return *both, torch.searchsorted(borders, x, side="right", out_int32=True)
 
     borders = torch.tensor([-1.0, 0.0, 0.0, 1.0])
-    check(forward, (torch.tensor([[-2.0, -1.0, 0.0], [0.5, 1.0, 2.0]]), borders))
+    free = {0: {0: "rows"}}
+    check(
+        forward, (torch.tensor([[-2.0, -1.0, 0.0], [0.5, 1.0, 2.0]]), borders), (torch.zeros(0, 3), borders), free=free
+    )
 
 
 def test_embedding_and_one_hot():

@@ -88,7 +88,7 @@ def _bias(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
 
 def _all_masked(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
     def make() -> Tensor:
-        top = op.ReduceMax(_bias(op, mask, dtype), op.ints(-1), keepdims=1)
+        top = op.ReduceMax(_bias(op, mask, dtype), op.ints(mask.rank - 1), keepdims=1)
         return op.IsInf(top, detect_positive=0)
 
     return op.shared("all masked", mask.name, dtype, make=make)

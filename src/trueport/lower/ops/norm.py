@@ -76,7 +76,8 @@ def rms_norm(
     wide = op.cast(input, FLOAT) if input.dtype in HALVES else input
     if eps is None:
         eps = torch.finfo(torch_dtype(wide.element)).eps
-    axes = op.ints(*range(-len(normalized_shape), 0))
+    # Counted from the front: the runtime does not reduce an empty tensor by axes counted from the end.
+    axes = op.ints(*range(input.rank - len(normalized_shape), input.rank))
     mean_square = op.ReduceMean(op.Mul(wide, wide), axes, keepdims=1)
     out = op.Mul(wide, op.Reciprocal(op.Sqrt(op.Add(mean_square, eps))))
     out = op.cast(out if weight is None else op.Mul(out, op.cast(weight, wide.element)), input.element)

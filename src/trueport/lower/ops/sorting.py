@@ -176,4 +176,5 @@ def _how_many_below(op: Builder, borders: Tensor, x: Operand, right: bool) -> Te
         lines = op.Unsqueeze(lines, op.ints(-2))
     column = op.Unsqueeze(values, op.ints(-1))
     below = op.LessOrEqual(lines, column) if right else op.Less(lines, column)
-    return op.cast(op.ReduceSum(op.cast(below, INT64), op.ints(-1), keepdims=0), op.result.dtype)
+    last = op.ints(len(op.result.shape))
+    return op.cast(op.ReduceSum(op.cast(below, INT64), last, keepdims=0), op.result.dtype)
