@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CellType, TracebackType
 from typing import Any
@@ -12,16 +12,18 @@ import torch
 
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
+from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loops import Loops
-from trueport.capture.merging import Blank, Disagreement, Merging, Symbolic
+from trueport.capture.merging import Blank, Disagreement, Merging, Symbolic, inside
+from trueport.capture.merging_lists import merged_parts
 from trueport.capture.places import Places
-from trueport.capture.sequences import GrownList, OpenSequence
+from trueport.capture.sequences import OpenSequence
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, fill
 from trueport.capture.writes import Write
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.rewrite.runtime import UNBOUND, State
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
 
 
 @dataclass
@@ -60,9 +62,7 @@ class ControlFlow:
             return value if known is None else known
         if isinstance(value, Symbolic):
             return self.truth(value != 0)
-        if isinstance(value, GrownList):
-            return self.truth(value.length)
-        if isinstance(value, OpenSequence):
+        if is_open(value) or isinstance(value, OpenSequence):
             return self.truth(value.length)
         return bool(value)
 
@@ -107,7 +107,7 @@ class ControlFlow:
             if arm.raised is not None:
                 self._drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
-        merging = Merging(self.tracer, place, mark, self._again())
+        merging = Merging(self.tracer, place, mark, (arms[0].region, arms[1].region), self._again())
         return self._join(test, arms, merging, state, memories)
 
     def _again(self) -> Callable[[], None]:
@@ -183,11 +183,8 @@ class ControlFlow:
         if not isinstance(output, Blank):
             return output
         sizes = [s if isinstance(s, int) else self.tracer.symbols.shapes.of_expr(s) for s in output.sizes]
-        self.tracer.regions.append(region)
-        try:
+        with inside(self.tracer, region):
             return self.tracer.value(torch.zeros(sizes, dtype=output.dtype))
-        finally:
-            self.tracer.regions.pop()
 
     # --- loops
 
@@ -204,34 +201,46 @@ class ControlFlow:
         return tried.raised is None and not isinstance(tried.returned, bool)
 
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
+        if sequence.most is not None:
+            self._at_most(sequence, body, stop, state)
+            return
+
         def step(iteration: Any) -> Any:
             body(sequence.at(iteration))
             return self.negate(stop())
 
         self._loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop))
 
+    def _at_most(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
+        """As many rounds as there can be, each only where there is an item."""
+        for count in range(sequence.most):
+            go_on: Any = count < sequence.length
+            if count:
+                go_on = RUNTIME_FUNCTIONS.and_(go_on, lambda: self.negate(stop()))
+            truth = self.truth(go_on)
+            if truth is False:
+                return
+            if truth is True:
+                body(sequence.at(count))
+            else:
+                self.branch(truth, lambda count=count: body(sequence.at(count)), _nothing, state)  # type: ignore[misc]
+
+    def new_list(self, items: Iterable[Any]) -> list[Any]:
+        return TracedList(items)
+
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""
-        box: list[Any] = [[]]
-
-        def put(values: tuple[Any, ...]) -> None:
-            box[0] = values[0]
-
-        state = State(lambda: (box[0],), put, ("the list",), tuple)
-
-        def step(iteration: Any) -> Any:
-            box[0].append(each(sequence.at(iteration)))
-            return True
-
-        self._loops.run(step, state, trips=sequence.length, first=None, blocks=(each,))
-        return box[0]
+        collected = TracedList()
+        state = State(lambda: (collected,), _nothing, ("the list",), tuple)
+        self.repeat_for(sequence, lambda item: collected.append(each(item)), lambda: False, state)
+        return collected
 
     def sequence(self, value: Any) -> Any:
         """The open sequence behind an iterable, or None where its length is plain."""
         if isinstance(value, OpenSequence):
             return value
-        if isinstance(value, GrownList):
-            return OpenSequence(value.length, value.__getitem__)
+        if is_open(value):
+            return value.sequence()
         if isinstance(value, torch.Tensor) and value.dim() > 0 and isinstance(value.shape[0], torch.SymInt):
             return OpenSequence(value.shape[0], lambda i: value[i])
         return None
@@ -249,7 +258,7 @@ class ControlFlow:
             value.complain()
 
 
-def _nothing() -> None:
+def _nothing(*_: Any) -> None:
     return None
 
 
@@ -269,6 +278,9 @@ def _merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[C
 def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
     if isinstance(container, CellType):
         return merging.merge(then, orelse, "a name of the function around it")
+    if isinstance(then, Parts):
+        container.place = container.place or merging.place
+        return merged_parts(merging, then, orelse, "items")
     if isinstance(then, dict):
         keys = [*then, *(k for k in orelse if k not in then)]
         return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}

@@ -58,7 +58,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
         )
-    if any(kind in text for kind in ("SymInt", "SymFloat", "SymBool", "OpenSequence", "GrownList")):
+    if any(kind in text for kind in ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList")):
         return LeftTheGraph(
             message="a number that is known only when the model runs is used where Python needs a plain one",
             place=place,

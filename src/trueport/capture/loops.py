@@ -8,19 +8,21 @@ turns up. Everything that the body reads and does not change is simply a value o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trueport.capture.graph import Control, Node, Number, Region, Returns, Value
-from trueport.capture.merging import Disagreement, Symbolic, describe
-from trueport.capture.sequences import GrownList
-from trueport.capture.world import Change, World, fill
-from trueport.capture.writes import Write
+from trueport.capture.graph import Control, Node, Number, Returns, Value
+from trueport.capture.lists import Parts, TracedList, Unfilled, is_open
+from trueport.capture.loop_lists import FilledList
+from trueport.capture.merging import Disagreement, Symbolic, describe, inside
+from trueport.capture.rows import NotAlike, Rows
+from trueport.capture.slots import Carried, Content, Round, Slot
+from trueport.capture.world import Change, World
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
-from trueport.load.structures import Structure, flatten
+from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND, State
 from trueport.source import Place
 
@@ -32,87 +34,6 @@ _PLAIN = (bool, int, float)
 Step = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class Carried:
-    """One tensor or number that the loop carries.
-
-    `sizes` holds None where the size changes from round to round. `low` is a bound that holds for a number in every
-    round, as far as is known.
-    """
-
-    start: Any
-    kind: torch.dtype | type
-    sizes: tuple[Any, ...] | None = None
-    device: torch.device | None = None
-    low: int | None = None
-
-    @property
-    def is_tensor(self) -> bool:
-        return isinstance(self.kind, torch.dtype)
-
-
-@dataclass
-class Slot:
-    """Something that a round may change: a name, the content of a container, or a tensor written in place.
-
-    `leaves` is None while it is taken to stay as it is; otherwise one entry per leaf, None where a leaf stays.
-    """
-
-    name: str
-    before: Any
-    structure: Structure | None = None
-    leaves: list[Carried | None] | None = None
-    structure_leaves: list[Any] = field(default_factory=list)
-    grows: bool = False
-    lost: bool = False
-
-
-@dataclass
-class Content:
-    """A part of a container that a round may change: what a dict holds under one key, or all of a list."""
-
-    container: Any
-    key: Any
-    slot: Slot
-
-    def put(self, value: Any) -> None:
-        if not isinstance(self.container, dict):
-            fill(self.container, value)
-        elif value is UNBOUND:
-            self.container.pop(self.key, None)
-        else:
-            self.container[self.key] = value
-
-    def after(self, changes: tuple[Change, ...]) -> Any:
-        """What a round left here."""
-        change = next((c for c in changes if c.container is self.container), None)
-        if change is None:
-            return self.slot.before
-        return change.after.get(self.key, UNBOUND) if isinstance(self.container, dict) else change.after
-
-
-@dataclass
-class Round:
-    """One traced round."""
-
-    region: Region
-    going: Any = True
-    params: list[Value | Number] = field(default_factory=list)
-    entered: dict[int, list[Any]] = field(default_factory=dict)
-    after: tuple[Any, ...] = ()
-    changes: tuple[Change, ...] = ()
-    writes: tuple[Write, ...] = ()
-    iteration: Any = None
-
-
-@dataclass
-class _Rounds:
-    """How many rounds there will be (None until somebody needs a size for it), and where the last traced one began."""
-
-    count: Any
-    mark: int
-
-
 class Loops:
     """Traces loops for one trace."""
 
@@ -122,12 +43,20 @@ class Loops:
 
     def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> None:
         plan = _Plan(self._control, state, self._tracer.places.here(), blocks)
+        first_round = False
         for _ in range(_MOST_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()
-            traced = plan.trace(step)
-            if not plan.learn(traced, mark):
+            try:
+                traced = plan.trace(step, 0 if first_round else None)
+            except Unfilled:
+                if first_round:
+                    raise
+                first_round = True  # a list that only later rounds read: the very first round tells what is put into it
+                continue
+            if not plan.learn(traced, mark) and not first_round:
                 plan.finish(traced, trips, first, mark)
                 return
+            first_round = False
         plan.give_up()
 
 
@@ -141,24 +70,28 @@ class _Plan:
         self._slots = [Slot(name, value) for name, value in zip(state.names, self._before, strict=True)]
         self._contents: dict[tuple[int, Any], Content] = {}
         self._bases: dict[int, tuple[torch.Tensor, Slot]] = {}
+        self._lists: list[FilledList] = []
 
     # --- tracing one round
 
-    def trace(self, step: Step) -> Round:
+    def trace(self, step: Step, iteration: int | None = None) -> Round:
+        """One round; that with number `iteration`, or any."""
         tracer = self._tracer
         roots = [self._control._model, *self._before, *self._state.look()]
         world = World(roots, self._blocks, self._state.names)
-        with tracer.region() as region, tracer.writes.watched() as writes:
-            traced = Round(region)
-            traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
-            traced.params = [Number(traced.iteration.node.expr, int)]
-            self._enter(traced)
-            traced.going = step(traced.iteration)
-            traced.after = self._state.get()
-            traced.changes = tuple(world.changes())
-        traced.writes = tuple(writes)
-        world.restore()
-        self._state.put(self._before)
+        try:
+            with tracer.region() as region, tracer.writes.watched() as writes:
+                traced = Round(region)
+                traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
+                traced.params = [Number(traced.iteration.node.expr, int)]
+                self._enter(traced)
+                traced.going = step(traced.iteration if iteration is None else iteration)
+                traced.after = self._state.get()
+                traced.changes = tuple(world.changes())
+            traced.writes = tuple(writes)
+        finally:
+            world.restore()
+            self._state.put(self._before)
         return traced
 
     def _enter(self, traced: Round) -> None:
@@ -168,12 +101,16 @@ class _Plan:
             content.put(self._entering(content.slot, traced))
         for base, slot in self._bases.values():
             self._tracer.writes.put(base, self._tracer.fake_of(self._entering(slot, traced)))
+        for filled in self._lists:
+            filled.enter(traced, self._entering(filled.slot, traced))
+        named = {f.name: TracedList.of(Parts((traced.rows[id(f)],))) for f in self._lists if f.container is None}
+        if named:
+            present = zip(self._slots, self._state.get(), strict=True)
+            self._state.put(tuple(named[slot.name] if slot.rows else value for slot, value in present))
 
     def _entering(self, slot: Slot, traced: Round) -> Any:
         if slot.lost:
             return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self._place)
-        if slot.grows:
-            return GrownList(list(slot.before), None, traced.iteration)
         if slot.leaves is None:
             return slot.before
         originals = slot.structure_leaves
@@ -217,6 +154,8 @@ class _Plan:
                 slot.structure_leaves = [write.base]
                 self._bases[id(write.base)] = (write.base, slot)
                 new = True
+        for filled in self._lists:
+            new |= self._learn_list(filled, traced, mark)
         return new
 
     def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
@@ -228,17 +167,34 @@ class _Plan:
             new = not found.keys() <= self._contents.keys()
             self._contents = {**found, **self._contents}
             return new
-        named = [slot for slot in self._slots if slot.before is change.container]
-        if not named and (id(change.container), None) not in self._contents:
-            slot = Slot("a container", change.before)
-            self._contents[id(change.container), None] = Content(change.container, None, slot)
-            return True
-        return any([self._learn_slot(slot, change.after, traced, mark) for slot in named])
+        if isinstance(change.container, TracedList):
+            return self._learn_filling(change, mark)
+        if (id(change.container), None) in self._contents:
+            return False
+        slot = Slot("a container", change.before)
+        self._contents[id(change.container), None] = Content(change.container, None, slot)
+        return True
+
+    def _learn_filling(self, change: Change, mark: int) -> bool:
+        """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
+        key = (id(change.container), None)
+        before, after = change.before.items, change.after.items
+        if any(filled.container is change.container for filled in self._lists):
+            return False
+        if before is not None and after is not None and len(before) == len(after):
+            new = key not in self._contents
+            if new:
+                self._contents[key] = Content(change.container, None, Slot(self._name(change.container), list(before)))
+            return new
+        self._contents.pop(key, None)
+        self._carry_list(FilledList(self._name(change.container), change.before, change.container), change.after, mark)
+        return True
+
+    def _name(self, container: Any) -> str:
+        return next((s.name for s in self._slots if s.before is container), "the list")
 
     def _learn_slot(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
-        if slot.lost or (after is slot.before and slot.leaves is None and not slot.grows):
-            return False
-        if slot.grows:
+        if slot.lost or slot.rows or (after is slot.before and slot.leaves is None):
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, mark)
@@ -256,8 +212,12 @@ class _Plan:
 
     def _begin_carrying(self, slot: Slot, after: Any, mark: int) -> bool:
         """A slot turned out to change."""
-        if _is_grown(slot.before, after):
-            slot.grows = True
+        if isinstance(slot.before, TracedList) and isinstance(after, TracedList) and _differ(slot.before.held, after.held):
+            slot.rows = True
+            self._carry_list(FilledList(slot.name, slot.before.held, None), after.held, mark)
+            return True
+        if is_open(after) or is_open(slot.before):
+            slot.lost = True
             return True
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and not _is_carriable(after):
@@ -395,10 +355,18 @@ class _Plan:
             fake = next((w.after for w in traced.writes if id(w.base) == key), None)
             end = base if fake is None else fake
             written.append((base, self._settle(slot, end, inits, outputs, results)))
-        rounds = _Rounds(trips, mark)
-        after = [self._grown(slot, a, rounds, outputs, results) for slot, a in zip(self._slots, after, strict=True)]
+        lists = self._settle_lists(traced, trips, mark, inits, outputs, results)
         self._append(traced, trips, first, inits, outputs, results)
+        named = {filled.name: parts for filled, parts in lists if filled.container is None}
+        for i, slot in enumerate(self._slots):
+            if slot.rows:
+                after[i] = TracedList.of(named[slot.name])
+                after[i].place = self._place
         self._state.put(tuple(after))
+        for filled, parts in lists:
+            if filled.container is not None:
+                filled.container.hold(parts)
+                filled.container.place = self._place
         for content, last in contents:
             content.put(last)
         for base, result in written:
@@ -421,8 +389,6 @@ class _Plan:
 
     def _settle(self, slot: Slot, end: Any, inits: list[Any], outputs: list[Any], results: list[Any]) -> Any:
         """What a slot holds after the loop."""
-        if slot.grows:
-            return end
         if slot.lost:
             return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self._place)
         if slot.leaves is None or slot.structure is None:
@@ -473,38 +439,95 @@ class _Plan:
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return number
 
-    def _grown(self, slot: Slot, end: Any, rounds: _Rounds, outputs: list[Any], results: list[Any]) -> Any:
-        """A list that each round appends to: what one round appends is an item of a scanned output."""
-        if not slot.grows:
-            return end
-        appended = list(end.tail)
-        if len(appended) != 1 or not isinstance(appended[0], torch.Tensor):
-            return self._cannot_grow(slot, appended)
-        item = appended[0]
-        if any(self._is_inner(s, rounds.mark) for s in item.shape):
-            return self._cannot_grow(slot, appended)
-        if rounds.count is None:
-            rounds.count = self._tracer.symbols.shapes.new_data_size()
-        outputs.append(self._tracer.value(self._tracer.adopt_all(item)))
-        wrapper = self._tracer.fresh(item.dtype, [rounds.count, *item.shape], item.device)
-        results.append(self._tracer.value(wrapper))
-        return GrownList(list(slot.before), wrapper, rounds.count)
+    # --- lists
 
-    def _cannot_grow(self, slot: Slot, appended: list[Any]) -> Any:
-        what = "a tensor whose size changes" if len(appended) == 1 else f"{len(appended)} items"
+    def _carry_list(self, filled: FilledList, after: Parts, mark: int) -> None:
+        """A list turned out to change its length: from the next round on, it enters as rows."""
+        try:
+            filled.carry(filled.shape_with(after, lambda size: self._is_inner(size, mark)))
+        except NotAlike:
+            self._cannot_grow(filled)
+        self._lists.append(filled)
+
+    def _learn_list(self, filled: FilledList, traced: Round, mark: int) -> bool:
+        if id(filled) not in traced.rows:
+            return False
+        held = filled.after(traced, self._slots)
+        if held is None:
+            self._cannot_grow(filled)
+            return False
+        if filled.appended(held, traced, lambda size: self._is_inner(size, mark)) is not None:
+            return False
+        try:
+            shape = filled.shape_with(held, lambda size: self._is_inner(size, mark))
+            if not shape.same_as(filled.shape):
+                filled.carry(shape)
+                return True
+            with inside(self._tracer, traced.region):
+                filled.end = held.rows(filled.shape).tensors
+        except NotAlike:
+            self._cannot_grow(filled)
+        return self._learn_slot(filled.slot, filled.end, traced, mark)
+
+    def _settle_lists(
+        self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]
+    ) -> list[tuple[FilledList, Parts]]:
+        """What lists hold after the loop. Those that rounds only append to are scanned outputs, which come last."""
+        settled: list[tuple[FilledList, Parts]] = []
+        scanned: list[tuple[FilledList, list[Any]]] = []
+        for filled in self._lists:
+            held = filled.after(traced, self._slots)
+            assert held is not None
+            items = filled.appended(held, traced, lambda size: self._is_inner(size, mark))
+            if items is not None:
+                unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
+                traced.params = [p for p in traced.params if not any(p is value for value in unused)]
+                scanned.append((filled, items))
+            else:
+                tensors = self._settle(filled.slot, filled.end, inits, outputs, results)
+                settled.append((filled, Parts((Rows(filled.shape, tensors),))))
+        for filled, items in scanned:
+            if trips is None and items:
+                trips = self._tracer.symbols.shapes.new_data_size()
+            settled.append((filled, self._scanned(filled, items, traced, trips, outputs, results)))
+        return settled
+
+    def _scanned(
+        self, filled: FilledList, items: list[Any], traced: Round, trips: Any, outputs: list[Any], results: list[Any]
+    ) -> Parts:
+        """What a round appends is an item of a scanned output for each column; several items a round take turns."""
+        if not items:
+            return filled.before
+        with inside(self._tracer, traced.region):
+            each = [filled.shape.rows([item]).tensors for item in items]
+            each = [tuple(tensor.squeeze(0) for tensor in tensors) for tensors in each]
+        made = []
+        for column in zip(*each, strict=True):
+            parts = []
+            for tensor in column:
+                outputs.append(self._tracer.value(self._tracer.adopt_all(tensor)))
+                wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
+                results.append(self._tracer.value(wrapper))
+                parts.append(wrapper)
+            made.append(parts)
+        return filled.before.then(filled.interleaved(made))
+
+    def _cannot_grow(self, filled: FilledList) -> None:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"each round of this loop appends {what} to the list `{slot.name}`",
+                    message=f"rounds of this loop change the length of `{filled.name}`, which holds things of different kinds",
                     place=self._place,
-                    fix="append one tensor of the same sizes in each round, or concatenate as you go",
+                    label="changes the length of the list",
+                    fix="put tensors of one dtype and number of axes into the list",
                 )
             ]
         )
 
 
-def _is_grown(before: Any, after: Any) -> bool:
-    return isinstance(before, list) and isinstance(after, list) and len(after) > len(before)
+def _differ(before: Parts, after: Parts) -> bool:
+    """Whether a list has, or may have, another length."""
+    return before.items is None or after.items is None or len(before.items) != len(after.items)
 
 
 def _is_carriable(value: Any) -> bool:

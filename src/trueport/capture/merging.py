@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from trueport.capture.graph import Number, Value
-from trueport.capture.sequences import GrownList
+from trueport.capture.graph import Number, Region, Value
+from trueport.capture.lists import TracedList
+from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
@@ -88,6 +90,8 @@ class Merging:
     place: Place
     mark: int
     """The point in the trace at which the branch began."""
+    regions: tuple[Region, Region]
+    """The arms."""
     again: Callable[[], None] | None = None
     """Asks for the rest of the block to be traced inside the arms."""
     then_outputs: list[Any] = field(default_factory=list)
@@ -113,6 +117,8 @@ class Merging:
             return self._one_sided(then, orelse, name)
         if _is_number(then) and _is_number(orelse):
             return self._numbers(then, orelse)
+        if isinstance(then, list) and isinstance(orelse, list) and TracedList in (type(then), type(orelse)):
+            return merged_list(self, then, orelse, name)
         if isinstance(then, torch.Tensor) or isinstance(orelse, torch.Tensor):
             return self._tensors(then, orelse, name)
         return self._structures(then, orelse, name)
@@ -175,8 +181,8 @@ class Merging:
     def _one_sided(self, then: Any, orelse: Any, name: str) -> Any:
         """Reading the name after the other arm would be an error in Python: what it holds then does not matter."""
         bound = orelse if then is UNBOUND else then
-        if isinstance(bound, GrownList):
-            return bound
+        if isinstance(bound, TracedList) and bound.is_open:
+            return merged_list(self, *([], bound) if then is UNBOUND else (bound, []), name)
         leaves, structure = flatten(bound, name)
         if any(not leaf.known for leaf in leaves):
             return bound
@@ -185,15 +191,15 @@ class Merging:
     def _stand_in(self, value: Any, in_then: bool) -> Any:
         if isinstance(value, torch.Tensor):
             known = self.tracer.value(self.tracer.adopt_all(value))
-            sizes = [s if self._is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
-            blank = Blank(value.dtype, tuple(self.tracer.symbols.size(s) if self._is_outer(s) else 0 for s in value.shape))
+            sizes = [s if self.is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
+            blank = Blank(value.dtype, tuple(self.tracer.symbols.size(s) if self.is_outer(s) else 0 for s in value.shape))
             one, other = (blank, known) if in_then else (known, blank)
             return self.tensor(one, other, value.dtype, sizes, value.device)  # type: ignore[arg-type]
         if isinstance(value, Symbolic):
             return self._numbers(_kind(value)(0), value) if in_then else self._numbers(value, _kind(value)(0))
         return value
 
-    def _is_outer(self, size: Any) -> bool:
+    def is_outer(self, size: Any) -> bool:
         """Whether a size can be told outside the arm in which it arose."""
         expr = self.tracer.symbols.size(size)
         shapes = self.tracer.symbols.shapes
@@ -212,13 +218,32 @@ class Merging:
         return structure.build(merged)
 
     def _disagreement(self, then: Any, orelse: Any, name: str) -> Disagreement:
-        shown = f"`{name}`" if name.isidentifier() else name
-        return Disagreement(shown, describe(then), describe(orelse), self.place, self.again)
+        return self.disagreement(f"`{name}`" if name.isidentifier() else name, describe(then), describe(orelse))
+
+    def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
+        return Disagreement(name, then, orelse, self.place, self.again)
+
+    def inside_then(self) -> contextlib.AbstractContextManager[None]:
+        """What is recorded meanwhile belongs to the first arm."""
+        return inside(self.tracer, self.regions[0])
+
+    def inside_else(self) -> contextlib.AbstractContextManager[None]:
+        return inside(self.tracer, self.regions[1])
 
     def _output(self, one: Any, other: Any, result: Value | Number) -> None:
         self.then_outputs.append(one)
         self.else_outputs.append(other)
         self.results.append(result)
+
+
+@contextlib.contextmanager
+def inside(tracer: Tracer, region: Region) -> Iterator[None]:
+    """What is recorded meanwhile is added to a region that was traced before."""
+    tracer.regions.append(region)
+    try:
+        yield
+    finally:
+        tracer.regions.pop()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from trueport.capture.indexing import get_item, has_traced_number, set_item
-from trueport.capture.sequences import GrownList, OpenSequence
+from trueport.capture.lists import TracedList, is_open
+from trueport.capture.sequences import OpenSequence
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import stand_in_for
 from trueport.capture.tracer import Tracer
 from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd, FunctionalTensor, share_functional_value
 
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
-_STACK = (torch.stack, torch.cat, torch.concat, torch.concatenate, torch.vstack)
 
 
 _INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
@@ -63,8 +63,8 @@ class TorchCalls(TorchFunctionMode):
             return set_item(*args)
         elif func in _UNBIND and (rows := self._open_rows(func, *args, **kwargs)) is not None:
             return rows
-        elif func in _STACK and args and isinstance(args[0], GrownList):
-            return _stack(func, *args, **kwargs)
+        elif args and is_open(args[0]) and (taking := _TAKING_LISTS.get(func)) is not None:
+            return taking(*args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
             return stand_in(*args, **kwargs)
         elif func in _INDEXING:
@@ -82,12 +82,39 @@ class TorchCalls(TorchFunctionMode):
         return OpenSequence(tensor.shape[dim], lambda i: tensor.select(dim, i))
 
 
-def _stack(func: Any, items: GrownList, dim: int = 0, axis: int | None = None) -> torch.Tensor:
-    along = dim if axis is None else axis
-    if func is torch.stack:
-        whole = items.whole()
-        return whole.movedim(0, along) if along else whole
-    return items.joined(along)
+def _stack(tensors: TracedList, dim: int = 0) -> torch.Tensor:
+    whole = tensors.whole()
+    return whole.movedim(0, dim) if dim else whole
+
+
+def _join(tensors: TracedList, dim: int = 0, axis: int | None = None) -> torch.Tensor:
+    return tensors.joined(dim if axis is None else axis)
+
+
+def _vertically(tensors: TracedList) -> torch.Tensor:
+    """`vstack`: rows become the rows of a matrix."""
+    return tensors.whole() if tensors.rank < 2 else tensors.joined(0)
+
+
+def _horizontally(tensors: TracedList) -> torch.Tensor:
+    return tensors.joined(0 if tensors.rank < 2 else 1)
+
+
+def _tensor(data: TracedList, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+    """A list of numbers as a tensor: floats get the default dtype, as in eager."""
+    whole = data.whole()
+    default = torch.get_default_dtype() if whole.dtype is torch.float64 else whole.dtype
+    return whole.to(dtype or default)
+
+
+_TAKING_LISTS: dict[Any, Callable[..., torch.Tensor]] = {
+    torch.stack: _stack,
+    torch.vstack: _vertically,
+    torch.hstack: _horizontally,
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _join),
+    **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
+}
+"""What can be done with a list of open length."""
 
 
 def _to_list(tensor: torch.Tensor) -> Any:

@@ -18,6 +18,7 @@ from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
+from trueport.capture.lists import TracedList, first_open
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.tidy import tidy
@@ -25,6 +26,7 @@ from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.tracer import IsLeaf, Tracer, WritesInPlace
 from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
@@ -207,6 +209,8 @@ def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[s
 
 
 def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
+    if (open_list := first_open(returned)) is not None:
+        raise ExportError([_open_output(open_list)])
     leaves, structure = flatten(returned, "output", root_in_names=False)
     unknown = [leaf for leaf in leaves if not leaf.known]
     if unknown:
@@ -240,6 +244,16 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
         diagnostics=tuple(diagnostics),
         state=settled.state,
         lifted=settled.tensors,
+    )
+
+
+def _open_output(items: TracedList) -> Diagnostic:
+    return OpenLength(
+        message="forward returns a list whose length is known only when the model runs; an ONNX model has its outputs"
+        " written down once",
+        place=items.place,
+        label="fills the list",
+        fix="return one tensor: torch.stack(items) or torch.cat(items)",
     )
 
 

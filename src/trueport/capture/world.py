@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from trueport.capture.lists import Parts, TracedList
 from trueport.capture.merging import Disagreement
-from trueport.capture.sequences import GrownList
 from trueport.rewrite.runtime import UNBOUND
 
 _DEPTH = 5
@@ -52,9 +52,9 @@ class World:
                 self._keep_attributes(module, depth)
         elif isinstance(value, (torch.Tensor, type, Disagreement)) or depth == 0 or id(value) in self._kept:
             return
-        elif isinstance(value, (list, dict, set, deque)) and not isinstance(value, GrownList):
+        elif isinstance(value, (list, dict, set, deque)):
             self._kept[id(value)] = (value, _copy(value))
-            for item in value.values() if isinstance(value, dict) else value:
+            for item in _items(value):
                 self._keep(item, depth - 1)
         elif isinstance(value, tuple):
             for item in value:
@@ -107,6 +107,9 @@ def fill(container: Any, content: Any) -> None:
         else:
             container.cell_contents = content
         return
+    if isinstance(content, Parts):
+        container.hold(content)
+        return
     container.clear()
     if isinstance(container, (list, deque)):
         container.extend(content)
@@ -117,6 +120,8 @@ def fill(container: Any, content: Any) -> None:
 def same_items(now: Any, before: Any) -> bool:
     if isinstance(now, CellType):
         return _content(now) is before
+    if isinstance(now, TracedList):
+        return now.held.same_as(before)
     if isinstance(now, dict):
         return list(now) == list(before) and all(now[key] is before[key] for key in before)
     if isinstance(now, set):
@@ -131,9 +136,17 @@ def _content(cell: CellType) -> Any:
         return UNBOUND
 
 
+def _items(container: Any) -> Iterable[Any]:
+    if isinstance(container, TracedList):
+        return container.held.items or ()
+    return container.values() if isinstance(container, dict) else container  # type: ignore[no-any-return]
+
+
 def _copy(container: Any) -> Any:
     if isinstance(container, CellType):
         return _content(container)
+    if isinstance(container, TracedList):
+        return container.held
     return dict(container) if isinstance(container, dict) else type(container)(container)
 
 

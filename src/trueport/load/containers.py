@@ -61,8 +61,14 @@ class Container:
         return {"type": type_name(self.cls)}
 
     def expect_type(self, value: object) -> None:
-        if type(value) is not self.cls:
+        if kind_of_container(value) is not self.cls:
             raise Mismatch(f"a {type_name(self.cls)} is expected here, got a {type_name(type(value))}")
+
+
+def kind_of_container(value: object) -> type:
+    """Its type; a list that a trace follows counts as the list that the user wrote."""
+    kind: type = getattr(type(value), "stands_for", type(value))
+    return kind
 
 
 def type_name(cls: type) -> str:
@@ -78,7 +84,7 @@ class Items(Container):
 
     @classmethod
     def of(cls, value: Sequence[object]) -> Items:
-        return cls(type(value), len(value), value.maxlen if isinstance(value, deque) else None)
+        return cls(kind_of_container(value), len(value), value.maxlen if isinstance(value, deque) else None)
 
     def steps(self) -> list[Step]:
         return [Step.item(i) for i in range(self.length)]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from trueport.rewrite import booleans, branches, calls, loops, matches
-from trueport.rewrite.build import function, name, same_place
+from trueport.rewrite.build import function, name, runtime, same_place
 from trueport.rewrite.exits import Exits
 from trueport.rewrite.names import bound_names
 from trueport.rewrite.scope import FunctionScope
@@ -88,6 +88,8 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """A name that a block shares with its function cannot be annotated in the block."""
+        if node.value is not None:
+            _mark_lists(node.value)
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
@@ -107,6 +109,17 @@ class Rewriter(ast.NodeTransformer):
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         return loops.rewrite_comprehension(self, node, "generator")
 
+    def visit_List(self, node: ast.List) -> Any:
+        """An empty list, and one that is given a name, may be appended to."""
+        self.generic_visit(node)
+        named = hasattr(node, "tp_named") or not node.elts
+        return same_place(runtime("list_", node), node) if named and isinstance(node.ctx, ast.Load) else node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        _mark_lists(node.value)
+        self.generic_visit(node)
+        return node
+
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         return booleans.rewrite_bool_op(self, node)
 
@@ -123,6 +136,28 @@ class Rewriter(ast.NodeTransformer):
         """An operand that may not be evaluated at all, as a lambda. A walrus in it binds through a setter."""
         value = _WalrusThroughSetter(self.scope).visit(value)
         return same_place(ast.Lambda(args=function("f", [], []).args, body=value), value)
+
+
+def _mark_lists(value: ast.expr) -> None:
+    """The lists that an assignment gives a name to, also as a part of something."""
+    match value:
+        case ast.List():
+            value.tp_named = True  # type: ignore[attr-defined]
+            parts = value.elts
+        case ast.Tuple():
+            parts = value.elts
+        case ast.Dict():
+            parts = value.values
+        case ast.BinOp():
+            parts = [value.left, value.right]
+        case ast.IfExp():
+            parts = [value.body, value.orelse]
+        case ast.BoolOp():
+            parts = value.values
+        case _:
+            return
+    for part in parts:
+        _mark_lists(part)
 
 
 class _WalrusThroughSetter(ast.NodeTransformer):

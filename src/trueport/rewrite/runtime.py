@@ -69,6 +69,9 @@ class Trace(Protocol):
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""
 
+    def new_list(self, items: Iterable[Any]) -> list[Any]:
+        """A list that branches and loops may leave with an open number of items."""
+
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
 
@@ -176,7 +179,7 @@ class RuntimeFunctions:
         sequence = None if trace is None else trace.sequence(over)
         take = (lambda item: each(*item)) if unpack else each
         if trace is None or sequence is None:
-            return [take(item) for item in over]
+            return self.list_([take(item) for item in over])
         return trace.collect(sequence, take)
 
     def generator(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
@@ -186,6 +189,11 @@ class RuntimeFunctions:
         if trace is None or sequence is None:
             return (take(item) for item in over)
         return trace.collect(sequence, take)
+
+    @staticmethod
+    def list_(items: list[Any]) -> list[Any]:
+        """A list that the code wrote down, which a trace may leave with an open number of items."""
+        return items if TRACE.trace is None else TRACE.trace.new_list(items)
 
     # --- booleans
 

@@ -1,0 +1,381 @@
+"""Python lists that a branch or a loop of traced length may leave with an open number of items.
+
+A list that rewritten code makes is one of these. It is a list like any other until two arms leave it with different
+lengths, or a loop adds to it; from then on it is a row of parts, plain items and `Rows` in turn. Items are put into
+tensors only when somebody reads them: a list that a loop only appends to costs one scanned output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from trueport.capture.rows import ItemShape, NotAlike, Rows
+from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
+from trueport.rewrite.runtime import TRACE
+from trueport.source import Place
+
+Part: TypeAlias = tuple[Any, ...] | Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a list holds: plain items, and rows whose number is open, in their order."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def plain(cls, items: Iterable[Any]) -> Parts:
+        return cls((tuple(items),))
+
+    @property
+    def items(self) -> tuple[Any, ...] | None:
+        """The items of a plain list; None where their number is open."""
+        if any(isinstance(part, Rows) for part in self.parts):
+            return None
+        return tuple(item for part in self.parts for item in part)  # type: ignore[union-attr]
+
+    @property
+    def length(self) -> Any:
+        return sum(part.length if isinstance(part, Rows) else len(part) for part in self.parts)
+
+    def plus(self, items: Iterable[Any]) -> Parts:
+        *before, last = self.parts or ((),)
+        added = tuple(items)
+        if isinstance(last, Rows):
+            return Parts((*self.parts, added)) if added else self
+        return Parts((*before, (*last, *added)))
+
+    def then(self, other: Parts) -> Parts:
+        whole = self
+        for part in other.parts:
+            whole = Parts((*whole.parts, part)) if isinstance(part, Rows) else whole.plus(part)
+        return whole
+
+    def same_as(self, other: Parts) -> bool:
+        """Whether nothing was changed."""
+        return len(self.parts) == len(other.parts) and all(map(_same_part, self.parts, other.parts))
+
+    def alike(self, other: Parts) -> bool:
+        """Whether both have the same number of parts and of plain items in each."""
+        return len(self.parts) == len(other.parts) and all(map(_alike, self.parts, other.parts))
+
+    def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
+        """What its items are made of; None where there are none. Raises NotAlike where they differ."""
+        shape: ItemShape | None = None
+        for part in self.parts:
+            if isinstance(part, Rows) or part:
+                own = part.shape if isinstance(part, Rows) else ItemShape.of(part, is_inner)
+                shape = own if shape is None else shape.and_of(own)
+        return shape
+
+    def rows(self, shape: ItemShape | None = None) -> Rows:
+        """All items in one set of columns."""
+        shape = shape or self.shape(_no_size)
+        if shape is None:
+            raise NotAlike
+        made = [part.onto(shape) if isinstance(part, Rows) else shape.rows(part) for part in self.parts if _holds(part)]
+        if not made:
+            return shape.rows(())
+        whole = made[0]
+        for more in made[1:]:
+            whole = whole.followed_by(more)
+        return whole
+
+
+class Unfilled(IndexError):
+    """An item of an empty list is asked for, in a loop that may have filled it in an earlier round."""
+
+
+class TracedList(list):  # type: ignore[type-arg]
+    """A list of rewritten code. While its number of items is open, `parts` hold them."""
+
+    stands_for = list
+    """What a structure that holds it is told to be."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self._parts: Parts | None = None
+        self.place: Place | None = None
+        """Where its length was left open."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._parts is not None
+
+    @property
+    def held(self) -> Parts:
+        return self._parts if self._parts is not None else Parts.plain(list.__iter__(self))
+
+    @classmethod
+    def of(cls, parts: Parts) -> TracedList:
+        made = cls()
+        made.hold(parts)
+        return made
+
+    def hold(self, parts: Parts) -> None:
+        """Make it hold this."""
+        items = parts.items
+        list.clear(self)
+        if items is None:
+            list.append(self, STANDS_FOR_ITEMS)
+            self._parts = parts
+        else:
+            list.extend(self, items)
+            self._parts = None
+
+    @property
+    def length(self) -> Any:
+        return self.held.length
+
+    def rows(self) -> Rows:
+        """All items as rows, which it then holds: they are put together once."""
+        try:
+            rows = self.held.rows()
+        except NotAlike:
+            return self._mixed()
+        if self._parts is not None:
+            self._parts = Parts((rows,))
+        return rows
+
+    def _mixed(self) -> Any:
+        return refuse(
+            "a list whose length is known only when the model runs holds items of different kinds, or of different sizes in"
+            " a way that this cannot follow",
+            "put tensors of one dtype and number of axes into it",
+        )
+
+    def whole(self) -> torch.Tensor:
+        """All items along a new first axis."""
+        parts = [_stacked(part) for part in self.held.parts if _holds(part)]
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def joined(self, axis: int) -> torch.Tensor:
+        """All items along one of their own axes."""
+        pieces: list[torch.Tensor] = []
+        try:
+            for part in self.held.parts:
+                pieces += [part.only[0].joined(part.only[1], axis)] if isinstance(part, Rows) else part
+        except NotAlike:
+            return torch.as_tensor(self._mixed())
+        return torch.cat(pieces, axis) if len(pieces) > 1 else pieces[0]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of its items."""
+        return len(self.rows().only[0].sizes)
+
+    def sequence(self) -> OpenSequence:
+        """Its items, to be gone through by a loop."""
+        rows = self.rows()
+        return OpenSequence(rows.length, rows.at)
+
+    # --- what Python does with a list
+
+    def append(self, item: Any) -> None:
+        self.extend([item])
+
+    def extend(self, items: Iterable[Any]) -> None:
+        if self._parts is None and not is_open(items):
+            list.extend(self, items)
+        else:
+            added = items.held if isinstance(items, TracedList) else Parts.plain(items)
+            self.hold(self.held.then(added))
+
+    def __iadd__(self, items: Any) -> TracedList:  # type: ignore[override,misc]
+        self.extend(items)
+        return self
+
+    def __add__(self, items: Any) -> TracedList:  # type: ignore[override]
+        both = self.copy()
+        both.extend(items)
+        return both
+
+    def __mul__(self, times: Any) -> Any:
+        if self._parts is None and isinstance(times, int):
+            return TracedList(list.__mul__(self, times))
+        if self._parts is None and isinstance(times, torch.SymInt):
+            return _repeated(self, times)
+        return refuse("a list of open length is repeated", "repeat the stacked tensor instead")
+
+    __rmul__ = __mul__
+
+    def copy(self) -> TracedList:
+        return TracedList.of(self.held)
+
+    def clear(self) -> None:
+        self.hold(Parts.plain(()))
+
+    def pop(self, index: Any = -1) -> Any:
+        if self._parts is None and isinstance(index, int):
+            if not list.__len__(self):
+                self._unfilled()
+            return list.pop(self, index)
+        item = self[index]
+        last = self.held.parts[-1]
+        if index == -1 and not isinstance(last, Rows):
+            self.hold(Parts((*self.held.parts[:-1], last[:-1])))
+            return item
+        rows = self.rows()
+        if isinstance(index, int) and index == -1:
+            self.hold(Parts((rows.part(0, rows.length - 1),)))
+        elif isinstance(index, int) and index == 0:
+            self.hold(Parts((rows.part(1, rows.length),)))
+        else:
+            refuse("an item in the middle of a list of open length is taken out", "take the first or the last: pop(0), pop()")
+        return item
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._slice(index)
+        if self._parts is None and not isinstance(index, (torch.SymInt, torch.Tensor)):
+            if not list.__len__(self):
+                self._unfilled()
+            return list.__getitem__(self, index)
+        first, last = (self.held.parts[i] for i in (0, -1))
+        if isinstance(index, int) and not isinstance(first, Rows) and 0 <= index < len(first):
+            return first[index]
+        if isinstance(index, int) and not isinstance(last, Rows) and index < 0 and -index <= len(last):
+            return last[index]
+        if self._parts is None and not list.__len__(self):
+            self._unfilled()
+        return self.rows().at(index)
+
+    def _unfilled(self) -> None:
+        if TRACE.trace is not None:
+            raise Unfilled("list index out of range")
+
+    def _slice(self, index: slice) -> Any:
+        bounds = (index.start, index.stop)
+        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
+            return TracedList(list.__getitem__(self, index))
+        if index.step not in (None, 1):
+            return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
+        try:
+            return TracedList.of(Parts((self.rows().part(*bounds),)))
+        except NotAlike:
+            return self._mixed()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self._parts is None and not isinstance(index, torch.SymInt):
+            list.__setitem__(self, index, value)
+            return
+        rows = self.rows()
+        try:
+            before, after = rows.part(None, index), rows.part(index + 1, None) if index != -1 else rows.part(0, 0)
+            self.hold(Parts((before,)).plus([value]).then(Parts((after,))))
+        except NotAlike:
+            self._mixed()
+
+    def __iter__(self) -> Any:
+        return list.__iter__(self) if self._parts is None else iter(OpenSequence(self.length, self.__getitem__))
+
+    def __len__(self) -> int:
+        if self._parts is None:
+            return list.__len__(self)
+        return int(refuse("the length of this list is known only when the model runs", "ask for it in the model's own code"))
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def reverse(self) -> None:
+        if self._parts is None:
+            list.reverse(self)
+        else:
+            refuse("a list of open length is turned round", "flip the stacked tensor: torch.stack(items).flip(0)")
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        return refuse(
+            "this needs to know each item of a list whose length is known only when the model runs",
+            "stack the list and work on the tensor: torch.stack(items)",
+        )
+
+    def __contains__(self, item: object) -> bool:
+        return list.__contains__(self, item) if self._parts is None else bool(self._refused())
+
+    def insert(self, index: Any, item: Any) -> None:
+        if self._parts is None:
+            list.insert(self, index, item)
+        elif index == 0:
+            self.hold(Parts.plain([item]).then(self.held))
+        else:
+            self._refused()
+
+    def sort(self, **options: Any) -> None:
+        list.sort(self, **options) if self._parts is None else self._refused()
+
+    def remove(self, item: Any) -> None:
+        list.remove(self, item) if self._parts is None else self._refused()
+
+    def index(self, *args: Any) -> int:
+        return list.index(self, *args) if self._parts is None else int(self._refused())
+
+    def count(self, item: Any) -> int:
+        return list.count(self, item) if self._parts is None else int(self._refused())
+
+    def __eq__(self, other: object) -> bool:
+        if self._parts is None and not is_open(other):
+            return list.__eq__(self, other)
+        return self is other or bool(self._refused())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return (list, (list(self),))
+
+
+def is_open(value: Any) -> bool:
+    return isinstance(value, TracedList) and value.is_open
+
+
+def first_open(value: Any) -> TracedList | None:
+    """A list of open length in a structure."""
+    if is_open(value):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (list, tuple, dict)):
+        found = (first_open(item) for item in (value.values() if isinstance(value, dict) else value))
+        return next((each for each in found if each is not None), None)
+    return None
+
+
+def _repeated(items: TracedList, times: Any) -> TracedList:
+    """`[0.0] * n` for a traced n."""
+    rows = items.rows()
+    if list.__len__(items) != 1 or len(rows.tensors) != 1:
+        refuse("a list is repeated as often as a traced number says", "expand a tensor instead")
+    tensor = rows.tensors[0]
+    return TracedList.of(Parts((Rows(rows.shape, (tensor.expand(times, *tensor.shape[1:]),)),)))
+
+
+def _stacked(part: Part) -> torch.Tensor:
+    try:
+        if isinstance(part, Rows):
+            column, tensors = part.only
+            return column.whole(tensors)
+        column, tensors = ItemShape.of(part, _no_size).rows(part).only
+    except NotAlike:
+        return torch.stack(part)  # type: ignore[arg-type]
+    return tensors[0]
+
+
+def _holds(part: Part) -> bool:
+    return isinstance(part, Rows) or bool(part)
+
+
+def _same_part(one: Part, other: Part) -> bool:
+    if isinstance(one, Rows) or isinstance(other, Rows):
+        return one is other
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def _alike(one: Part, other: Part) -> bool:
+    if isinstance(one, Rows) and isinstance(other, Rows):
+        return one.shape.structure.same_as(other.shape.structure) and one.shape.same_as(other.shape)
+    return isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other)
+
+
+def _no_size(_: Any) -> bool:
+    return False

@@ -1,0 +1,61 @@
+"""Lists that two arms leave with different items: item by item where both have as many, otherwise open from then on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trueport.capture.lists import Part, Parts, TracedList
+from trueport.capture.rows import ItemShape, NotAlike, Rows
+
+if TYPE_CHECKING:
+    from trueport.capture.merging import Merging
+
+
+def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str) -> TracedList:
+    made = TracedList.of(merged_parts(merging, _held(then), _held(orelse), name))
+    made.place = merging.place
+    return made
+
+
+def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Parts:
+    if then.alike(orelse):
+        pairs = zip(then.parts, orelse.parts, strict=True)
+        return Parts(tuple(_merged_part(merging, one, other, name) for one, other in pairs))
+    try:
+        shape = _common(then, orelse, merging)
+        with merging.inside_then():
+            one = then.rows(shape)
+        with merging.inside_else():
+            other = orelse.rows(shape)
+        return Parts((_merged_rows(merging, one, other, name),))
+    except NotAlike:
+        lengths = [_length(parts) for parts in (then, orelse)]
+        return Parts.plain([merging.disagreement(f"the list `{name}`", *lengths)])
+
+
+def _common(then: Parts, orelse: Parts, merging: Merging) -> ItemShape:
+    shapes = [parts.shape(lambda size: not merging.is_outer(size)) for parts in (then, orelse)]
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        raise NotAlike
+    return known[0] if len(known) == 1 else known[0].and_of(known[1])
+
+
+def _merged_part(merging: Merging, one: Part, other: Part, name: str) -> Part:
+    if isinstance(one, Rows) and isinstance(other, Rows):
+        return one if one is other else _merged_rows(merging, one, other, name)
+    assert not isinstance(one, Rows) and not isinstance(other, Rows)
+    return tuple(merging.merge(a, b, f"{name}[{i}]") for i, (a, b) in enumerate(zip(one, other, strict=True)))
+
+
+def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:
+    pairs = zip(one.read().tensors, other.read().tensors, strict=True)
+    return Rows(one.shape, tuple(merging.merge(a, b, name) for a, b in pairs))
+
+
+def _held(items: list[Any]) -> Parts:
+    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+
+
+def _length(parts: Parts) -> str:
+    return "of open length" if parts.items is None else f"{len(parts.items)} items long"

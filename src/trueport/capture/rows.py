@@ -1,0 +1,248 @@
+"""The items of a list of open length, held in tensors.
+
+Each leaf of an item is a column: tensors of one size are stacked, Python numbers are a tensor of one axis, and tensors
+whose sizes differ from item to item are packed one after the other, with a table of their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import torch
+
+from trueport.capture.indexing import get_item
+from trueport.load.job import LeafKind
+from trueport.load.structures import Structure, flatten
+
+Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
+IsInner: TypeAlias = Callable[[Any], bool]
+"""Whether a size is known only inside the arm or the round in which it arose."""
+
+
+class NotAlike(Exception):
+    """Items that no one set of columns can hold."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One leaf of every item.
+
+    `sizes` holds None on the axes that differ from item to item; such a column is packed, with the axis `along` first.
+    """
+
+    dtype: torch.dtype
+    sizes: tuple[Any, ...] = ()
+    number: type | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        return any(size is None for size in self.sizes)
+
+    @property
+    def along(self) -> int:
+        """The axis along which packed items can be joined without looking at each: the one that differs."""
+        return next((axis for axis, size in enumerate(self.sizes) if size is None), 0)
+
+    @property
+    def width(self) -> int:
+        """How many tensors hold the column."""
+        return 2 if self.is_packed else 1
+
+    def allowing(self, value: Any, is_inner: IsInner) -> Column:
+        """The column that can hold this value too."""
+        other = column_of(value, is_inner)
+        if (other.dtype, other.number, len(other.sizes)) != (self.dtype, self.number, len(self.sizes)):
+            raise NotAlike
+        sizes = [a if a is not None and b is not None and _same(a, b) else None for a, b in zip(self.sizes, other.sizes, strict=True)]
+        return replace(self, sizes=tuple(sizes))
+
+    def stacked(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """The tensors that hold these values."""
+        tensors = [self._tensor(value) for value in values]
+        if not self.is_packed:
+            if not tensors:
+                return (torch.zeros((0, *self.sizes), dtype=self.dtype),)
+            return (torch.stack(tensors) if len(tensors) > 1 else tensors[0].unsqueeze(0),)
+        rank = len(self.sizes)
+        if not tensors:
+            return torch.zeros(0, dtype=self.dtype), torch.zeros((0, rank), dtype=torch.int64)
+        flat = [t.movedim(self.along, 0).reshape(-1) for t in tensors]
+        sizes = [torch.stack([torch.full((), s, dtype=torch.int64) for s in t.shape]) for t in tensors]
+        return torch.cat(flat) if len(flat) > 1 else flat[0], torch.stack(sizes)
+
+    def _tensor(self, value: Any) -> torch.Tensor:
+        if isinstance(value, torch.Tensor):
+            return value
+        if isinstance(value, torch.SymBool):
+            return torch.full((), torch.sym_ite(value, 1, 0), dtype=torch.int64).to(torch.bool)
+        return torch.full((), value, dtype=self.dtype)
+
+    def repacked(self, tensors: tuple[torch.Tensor, ...], onto: Column) -> tuple[torch.Tensor, ...]:
+        """The tensors of this column as those of a column that allows more."""
+        if self.is_packed == onto.is_packed and self.along == onto.along:
+            return tensors
+        if self.is_packed:
+            raise NotAlike
+        (stacked,) = tensors
+        count = stacked.shape[0]
+        rows = [torch.full((), s, dtype=torch.int64) for s in stacked.shape[1:]]
+        return stacked.movedim(onto.along + 1, 1).reshape(-1), torch.stack(rows).expand(count, len(rows))
+
+    def at(self, tensors: tuple[torch.Tensor, ...], index: Any) -> Any:
+        if self.number is not None:
+            return get_item(tensors[0], index).item()
+        if not self.is_packed:
+            return get_item(tensors[0], index)
+        flat, table = tensors
+        lengths = table.prod(1)
+        sizes = [get_item(table, (index, axis)).item() for axis in range(len(self.sizes))]
+        length = get_item(lengths, index).item()
+        end = get_item(lengths.cumsum(0), index).item()
+        first = [sizes.pop(self.along), *sizes]
+        return flat[end - length : end].reshape(first).movedim(0, self.along)
+
+    def joined(self, tensors: tuple[torch.Tensor, ...], axis: int) -> torch.Tensor:
+        """All items along one of their own axes."""
+        axis = axis % len(self.sizes)
+        if not self.is_packed:
+            return tensors[0].movedim(0, axis).flatten(axis, axis + 1)
+        others = [size for i, size in enumerate(self.sizes) if i != axis]
+        if axis != self.along or any(size is None for size in others):
+            raise NotAlike
+        return tensors[0].reshape(-1, *others).movedim(0, axis)
+
+    def whole(self, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        """All items along a new first axis; eager demands that they have one size."""
+        if not self.is_packed:
+            return tensors[0]
+        flat, table = tensors
+        sizes = [table[0, axis].item() for axis in range(len(self.sizes))]
+        first = [sizes.pop(self.along), *sizes]
+        return flat.reshape(table.shape[0], *first).movedim(1, self.along + 1)
+
+
+def column_of(value: Any, is_inner: IsInner) -> Column:
+    if isinstance(value, torch.Tensor):
+        return Column(value.dtype, tuple(None if is_inner(size) else size for size in value.shape))
+    if isinstance(value, (bool, torch.SymBool)):
+        return Column(torch.bool, (), bool)
+    if isinstance(value, (int, torch.SymInt)):
+        return Column(torch.int64, (), int)
+    if isinstance(value, (float, torch.SymFloat)):
+        return Column(torch.float64, (), float)
+    raise NotAlike
+
+
+@dataclass(frozen=True)
+class ItemShape:
+    """What every item of a list is made of."""
+
+    structure: Structure
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, items: Iterable[Any], is_inner: IsInner) -> ItemShape:
+        shape: ItemShape | None = None
+        for item in items:
+            leaves, structure = flatten(item, "item")
+            if any(not leaf.known or leaf.kind is LeafKind.CONSTANT for leaf in leaves):
+                raise NotAlike
+            if shape is None:
+                shape = cls(structure, tuple(column_of(leaf.value, is_inner) for leaf in leaves))
+            else:
+                shape = shape._allowing(structure, [leaf.value for leaf in leaves], is_inner)
+        if shape is None or not shape.columns:
+            raise NotAlike
+        return shape
+
+    def _allowing(self, structure: Structure, values: list[Any], is_inner: IsInner) -> ItemShape:
+        if not structure.same_as(self.structure):
+            raise NotAlike
+        columns = [column.allowing(value, is_inner) for column, value in zip(self.columns, values, strict=True)]
+        return replace(self, columns=tuple(columns))
+
+    def and_of(self, other: ItemShape) -> ItemShape:
+        """The shape that items of both have."""
+        if not other.structure.same_as(self.structure):
+            raise NotAlike
+        columns = []
+        for one, two in zip(self.columns, other.columns, strict=True):
+            if (one.dtype, one.number, len(one.sizes)) != (two.dtype, two.number, len(two.sizes)):
+                raise NotAlike
+            sizes = [a if a is not None and b is not None and _same(a, b) else None for a, b in zip(one.sizes, two.sizes, strict=True)]
+            columns.append(replace(one, sizes=tuple(sizes)))
+        return replace(self, columns=tuple(columns))
+
+    def same_as(self, other: ItemShape) -> bool:
+        return all(a.is_packed == b.is_packed and a.along == b.along for a, b in zip(self.columns, other.columns, strict=True))
+
+    def rows(self, items: Sequence[Any]) -> Rows:
+        """These items, held in tensors."""
+        leaves = [[leaf.value for leaf in flatten(item, "item")[0]] for item in items]
+        made: list[torch.Tensor] = []
+        for i, column in enumerate(self.columns):
+            made += column.stacked([values[i] for values in leaves])
+        return Rows(self, tuple(made))
+
+
+@dataclass(eq=False)
+class Rows:
+    """Any number of items of one shape. `was_read` tells whether somebody looked at them since they were made."""
+
+    shape: ItemShape
+    tensors: tuple[torch.Tensor, ...]
+    was_read: bool = field(default=False)
+
+    def read(self) -> Rows:
+        self.was_read = True
+        return self
+
+    @property
+    def length(self) -> Any:
+        first = self.shape.columns[0]
+        return self.read().tensors[1 if first.is_packed else 0].shape[0]
+
+    def _columns(self) -> Iterable[tuple[Column, tuple[torch.Tensor, ...]]]:
+        at = 0
+        for column in self.shape.columns:
+            yield column, self.tensors[at : at + column.width]
+            at += column.width
+
+    def at(self, index: Any) -> Any:
+        self.read()
+        return self.shape.structure.build([column.at(tensors, index) for column, tensors in self._columns()])
+
+    def onto(self, shape: ItemShape) -> Rows:
+        """The same items in columns that allow more."""
+        made: list[torch.Tensor] = []
+        for (column, tensors), wider in zip(self._columns(), shape.columns, strict=True):
+            made += column.repacked(tensors, wider)
+        return Rows(shape, tuple(made))
+
+    def followed_by(self, other: Rows) -> Rows:
+        pairs = zip(self.read().tensors, other.read().tensors, strict=True)
+        return Rows(self.shape, tuple(torch.cat([a, b]) for a, b in pairs))
+
+    def part(self, start: Any, stop: Any) -> Rows:
+        """Some of the items, one after the other."""
+        if any(column.is_packed for column in self.shape.columns):
+            raise NotAlike
+        return Rows(self.shape, tuple(tensor[start:stop] for tensor in self.read().tensors))
+
+    @property
+    def only(self) -> tuple[Column, tuple[torch.Tensor, ...]]:
+        """The column of items that are a single tensor or number."""
+        found = list(self._columns())
+        if len(found) != 1:
+            raise NotAlike
+        self.read()
+        return found[0]
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    expressions = [s.node.expr if isinstance(s, torch.SymInt) else s for s in (one, other)]
+    return bool(expressions[0] == expressions[1])

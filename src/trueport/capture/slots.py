@@ -1,0 +1,91 @@
+"""What a loop may carry from round to round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from trueport.capture.graph import Number, Region, Value
+from trueport.capture.rows import Rows
+from trueport.capture.world import Change, fill
+from trueport.capture.writes import Write
+from trueport.load.structures import Structure
+from trueport.rewrite.runtime import UNBOUND
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One tensor or number that the loop carries.
+
+    `sizes` holds None where the size changes from round to round. `low` is a bound that holds for a number in every
+    round, as far as is known.
+    """
+
+    start: Any
+    kind: torch.dtype | type
+    sizes: tuple[Any, ...] | None = None
+    device: torch.device | None = None
+    low: int | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.kind, torch.dtype)
+
+
+@dataclass
+class Slot:
+    """Something that a round may change: a name, the content of a container, or a tensor written in place.
+
+    `leaves` is None while it is taken to stay as it is; otherwise one entry per leaf, None where a leaf stays.
+    """
+
+    name: str
+    before: Any
+    structure: Structure | None = None
+    leaves: list[Carried | None] | None = None
+    structure_leaves: list[Any] = field(default_factory=list)
+    lost: bool = False
+    rows: bool = False
+    """A name whose lists have another length after each round: looked after elsewhere."""
+
+
+@dataclass
+class Content:
+    """A part of a container that a round may change: what a dict holds under one key, or all of a list."""
+
+    container: Any
+    key: Any
+    slot: Slot
+
+    def put(self, value: Any) -> None:
+        if not isinstance(self.container, dict):
+            fill(self.container, value)
+        elif value is UNBOUND:
+            self.container.pop(self.key, None)
+        else:
+            self.container[self.key] = value
+
+    def after(self, changes: tuple[Change, ...]) -> Any:
+        """What a round left here."""
+        change = next((c for c in changes if c.container is self.container), None)
+        if change is None:
+            return self.slot.before
+        return change.after.get(self.key, UNBOUND) if isinstance(self.container, dict) else change.after
+
+
+@dataclass
+class Round:
+    """One traced round."""
+
+    region: Region
+    going: Any = True
+    params: list[Value | Number] = field(default_factory=list)
+    entered: dict[int, list[Any]] = field(default_factory=dict)
+    rows: dict[int, Rows] = field(default_factory=dict)
+    """What open lists held when the round began, by the list."""
+    after: tuple[Any, ...] = ()
+    changes: tuple[Change, ...] = ()
+    writes: tuple[Write, ...] = ()
+    iteration: Any = None

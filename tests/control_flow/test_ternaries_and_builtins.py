@@ -1,0 +1,264 @@
+"""Ternaries, Python's builtins over tensors and traced numbers, `assert`, `raise`, `match`."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, numbers, refused, rows
+
+PAIRS = [(torch.tensor([3, 5]),), (torch.tensor([9, 2]),), (torch.tensor([4, 4]),), (torch.tensor([-7, 0]),)]
+
+
+def split(inputs):
+    return inputs[0], inputs[1:]
+
+
+# --- ternaries
+
+
+def test_ternary():
+    def model(x):
+        return x * 2 if x.sum() > 0 else x - 1
+
+    assert_kept_alive(model, (UP,), [(DOWN,)], ifs=1)
+
+
+def test_nested_ternaries():
+    def model(t):
+        return t * 2 if t > 5 else t - 1 if t > 0 else -t
+
+    assert_kept_alive(model, *split(numbers(9.0, 3.0, -3.0)), ifs=2)
+
+
+def test_ternary_as_an_argument():
+    def model(x):
+        return torch.clamp(x, min=0.0 if x.sum() > 0 else -0.5) + torch.add(x, 1 if x.sum() > 0 else 2)
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
+def test_ternary_inside_a_comprehension_and_a_dict():
+    def model(x):
+        parts = [row * 2 if row.sum() > 0 else -row for row in (x[0], x[1], x[2])]
+        named = {"first": parts[0] if x.sum() > 0 else parts[1]}
+        return torch.stack(parts), named["first"]
+
+    assert_kept_alive(model, (UP,), [(DOWN,), (torch.randn(4, 3),)], ifs=4)
+
+
+def test_ternary_of_numbers_as_a_size():
+    def model(x):
+        n = 2 if x.sum() > 0 else 3
+        return x[:n] * n, n
+
+    assert_kept_alive(model, (UP,), [(DOWN,)], ifs=1)
+
+
+# --- builtins
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: max(x[0], x[1]),
+        lambda x: min(x[0], x[1], 4),
+        lambda x: max(x),
+        lambda x: max(int(x[0]), int(x[1])) + min(x[0].item(), 3),
+        lambda x: any(v > 4 for v in x),
+        lambda x: all(v > 2 for v in (x[0], x[1])),
+        lambda x: any([x[0] > 8, x[1] > 4]),
+        lambda x: sum([x[0], x[1]]) + sum(v * 2 for v in x),
+        lambda x: sum(x.tolist()),
+        lambda x: abs(x[0]) + abs(int(x[1]) - 4),
+        lambda x: divmod(x[0].item() + 20, 3),
+        lambda x: round(x[0].item() / 4, 0),
+        lambda x: x * math.floor(x[0].item() / 2) + math.ceil(x[1].item() / 2),
+        lambda x: math.sqrt(x[0].item() ** 2),
+        lambda x: float(x[0]) * 1.5,
+        lambda x: int(float(x[0]) / 2),
+        lambda x: int(x[0] > x[1]) + 1,
+        lambda x: bool(x[0] > x[1]),
+        lambda x: max([x[0] * 2, x[1]], key=lambda v: v % 5),
+        lambda x: isinstance(x[0].item(), int),
+        lambda x: list(reversed([x[0], x[1]]))[0],
+        lambda x: pow(x[0].item(), 2),
+    ],
+)
+def test_builtin(compute):
+    assert_kept_alive(lambda x: compute(x), *split(PAIRS))
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: len(x) * 2,
+        lambda x: x * len(x),
+        lambda x: sum(row.sum() for row in x),
+        lambda x: max(len(x), 3) + min(x.shape[0], 5),
+        lambda x: sum(range(len(x))),
+        lambda x: any(row.sum() > 1 for row in x),
+        lambda x: all(row.sum() > -9 for row in x),
+        lambda x: abs(len(x) - 4),
+        lambda x: torch.stack([row * i for i, row in enumerate(x)]) if len(x) > 0 else x,
+        lambda x: torch.stack([a + b for a, b in zip(x, x.flip(0))]) if len(x) > 0 else x,
+        lambda x: sum([i * 2 for i in range(len(x))]),
+        lambda x: x / math.sqrt(len(x) + 1),
+        lambda x: x[: round(len(x) / 2)],
+    ],
+)
+def test_builtin_over_a_free_size(compute):
+    assert_kept_alive(lambda x: compute(x), *split(rows(4, 1, 7, 0)), dynamic_shapes=ROWS)
+
+
+def test_max_of_the_rows_numbers():
+    def model(x):
+        return max(row.max() for row in x), min(row.min() for row in x)
+
+    assert_kept_alive(model, *split(rows(4, 1, 7)), dynamic_shapes=ROWS)
+
+
+def test_sorted_by_a_network_of_branches():
+    def model(x):
+        a, b = sorted([x[0], x[1]])
+        return a, b, sorted([x[0].item(), x[1].item(), 3], reverse=True)
+
+    assert_kept_alive(model, *split(PAIRS))
+
+
+def test_dict_and_set_comprehensions():
+    def model(x):
+        named = {name: x[i] if x[i] > 4 else x[i] * 2 for i, name in enumerate(("a", "b"))}
+        kept = {k for k in named if k != "c"}
+        return named, len(kept)
+
+    assert_kept_alive(model, *split(PAIRS), ifs=2)
+
+
+def test_comprehension_with_a_condition_on_plain_things():
+    def model(x):
+        return torch.stack([x[i] * 2 if x[i] > 4 else x[i] for i in range(2) if i != 1])
+
+    assert_kept_alive(model, *split(PAIRS), ifs=1)
+
+
+# --- assert, raise, match
+
+
+def test_an_assertion_is_dropped_and_told():
+    def model(x):
+        assert x.max() < 1000, "too large"
+        return x * 2
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,)], ifs=0)
+    (told,) = [d for d in program.report.diagnostics if d.code == "TP105"]
+    assert told.where.line == model.__code__.co_firstlineno + 1
+
+
+def test_an_assertion_on_plain_values_still_raises():
+    def model(x):
+        assert x.dim() == 2
+        return x * 2
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
+def test_a_data_dependent_raise_is_dropped_and_told():
+    def model(x):
+        if x.max() > 1000:
+            raise ValueError("too large")
+        return x * 2
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,)], ifs=0)
+    (told,) = [d for d in program.report.diagnostics if d.code == "TP105"]
+    assert told.where.line == model.__code__.co_firstlineno + 1
+    assert "ValueError" in told.message
+
+
+def test_a_raise_in_the_last_arm():
+    def model(x):
+        if x.sum() > 20:
+            y = x * 2
+        elif x.sum() > -20:
+            y = x * 3
+        else:
+            raise ValueError("too small")
+        return y
+
+    assert_kept_alive(model, (UP,), [(DOWN,), (UP * 5,)], ifs=1)
+
+
+def test_a_raise_in_a_loop():
+    def model(x):
+        total = x.new_zeros(())
+        for row in x:
+            if row.sum() > 1000:
+                raise ValueError("too large")
+            total = total + row.sum()
+        return total
+
+    assert_kept_alive(model, *split(rows(4, 1, 7, 0)), dynamic_shapes=ROWS, ifs=0, loops=1)
+
+
+def test_match_on_a_tensors_value():
+    def model(x):
+        match x[0].item():
+            case 3:
+                y = x * 2
+            case 9 | 4:
+                y = x * 3
+            case _:
+                y = -x
+        return y
+
+    assert_kept_alive(model, *split(PAIRS))
+
+
+def test_match_with_a_guard_and_returns():
+    def model(x):
+        match int(x[0]):
+            case 3 if x[1] > 4:
+                return x * 2
+            case n if n > 4:
+                return x * n
+        return x
+
+    assert_kept_alive(model, *split([*PAIRS, (torch.tensor([3, 1]),)]))
+
+
+def test_match_on_a_pattern_that_takes_apart_plain_things():
+    def model(x):
+        match (x.dim(), "up"):
+            case (1, direction):
+                scale = 2 if x[0] > 4 else 3
+            case _:
+                direction, scale = "none", 1
+        return x * scale, direction
+
+    assert_kept_alive(model, *split(PAIRS), ifs=1)
+
+
+def test_match_that_takes_apart_traced_numbers():
+    """A pattern like `(3, b)` compares item by item."""
+
+    def model(x):
+        match (x[0].item(), x[1].item()):
+            case (3, b):
+                return x * b
+            case (a, 2):
+                return x + a
+            case _:
+                return x
+
+    assert_kept_alive(model, *split(PAIRS))
+
+
+def test_sorting_something_of_open_length_is_refused_at_its_line():
+    def model(x):
+        return sorted(x[:, 0])[0]
+
+    found = refused(model, rows(4)[0], dynamic_shapes=ROWS)
+    assert found.code == "TP104"
+    assert found.where.line == model.__code__.co_firstlineno + 1
