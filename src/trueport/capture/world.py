@@ -52,7 +52,9 @@ class World:
                 self._keep_attributes(module, depth)
         elif isinstance(value, (torch.Tensor, type, Disagreement)) or depth == 0 or id(value) in self._kept:
             return
-        elif isinstance(value, (list, dict, set, deque)) and not isinstance(value, GrownList):
+        elif isinstance(value, GrownList):
+            self._keep(value.tail, depth)
+        elif isinstance(value, (list, dict, set, deque)):
             self._kept[id(value)] = (value, _copy(value))
             for item in value.values() if isinstance(value, dict) else value:
                 self._keep(item, depth - 1)
