@@ -6,6 +6,7 @@ Every other module knows its own room; this one reads like the picture in DESIGN
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, examine, run_eager, run_with_state
+from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.load.request import make_job
 from trueport.lower.lower import lower
@@ -160,12 +162,14 @@ class _Run:
         if self.verify:
             warm_up()
         with self.stage("examine"):
+            self.found += versions_found()
+            self.stop_on_errors()
             examined = examine(job)
             self.found += examined.diagnostics
             self.stop_on_errors()
-        with self.stage("capture"):
+        with self.stage("capture"), _uncollected():
             graph = self._capture(job, examined)
-        with self.stage("lower"):
+        with self.stage("lower"), _uncollected():
             lowered = lower(graph, self.opset, self.custom)
             self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
         with self.stage("judge sizes"):
@@ -215,6 +219,19 @@ class _Run:
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: a trace makes many small objects and hardly any garbage, and the collector walks
+    all of torch for each new generation (a third of the time on a decoder of 24 layers)."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _accepts(job: Job, values: Sequence[object]) -> bool:

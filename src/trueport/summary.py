@@ -17,10 +17,12 @@ from trueport.capture.state import State
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
-from trueport.report import CheckedInput, Report, SizeSummary, TensorSummary, Verdict
+from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, TensorSummary, Verdict, Way
 from trueport.report.versions import installed_versions
-from trueport.source import Place
+from trueport.source import Place, Where
 from trueport.verify.assumptions import readable
+from trueport.verify.results import CheckResult
+from trueport.verify.tally import Decision, way_words
 
 if TYPE_CHECKING:
     from trueport.api import Carried
@@ -82,15 +84,32 @@ def report(
         constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
         assumptions=tuple(_assumptions(carried.graph, [each.sizes for each in checked.checked] if checked else [])),
         nodes=sum(1 for _ in carried.model.graph.all_nodes()),
-        checks=tuple(
-            CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst) for each in checked.checked
-        )
-        if checked
-        else (),
-        verified=checked is not None and checked.agrees,
+        **checked_facts(checked),
         seconds=dict(seconds),
         versions=installed_versions(),
     )
+
+
+def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
+    """What a check says beyond its findings, as the report has it."""
+    if checked is None:
+        return {}
+    return {
+        "checks": tuple(CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst) for each in checked.checked),
+        "verified": checked.agrees,
+        "decisions": tuple(_decision(each) for each in checked.decisions),
+        "searched": checked.searched,
+        "refused_by_eager": checked.refused_by_eager,
+        "excused": checked.excused,
+        "tolerances": {name: str(tolerance) for name, tolerance in checked.tolerances.items()},
+        "seed": checked.seed,
+    }
+
+
+def _decision(decision: Decision) -> DecisionSummary:
+    site = decision.site
+    ways = tuple(Way(way_words(site, way), count) for way, count in enumerate(decision.counts))
+    return DecisionSummary(Where(site.file, site.line, site.function), site.kind.value, site.text, ways)
 
 
 def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]]) -> Iterable[str]:

@@ -6,6 +6,7 @@ The rooms have tests of their own; here it matters that every option arrives whe
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,6 +18,8 @@ from click.testing import CliRunner, Result
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
+from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError
 from trueport.report import Report
@@ -61,6 +64,7 @@ class House:
 @pytest.fixture
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> House:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where bundles go
     rooms = House()
     for name, functions in {
         "trueport.load.targets": ("load_target", "load_weights"),
@@ -151,6 +155,82 @@ def test_a_finding_that_is_our_fault_is_not_taken_for_one_of_the_model(house: Ho
     assert house.run("check", "m.py:Net", "-i", "x:3").exit_code == Exit.OUR_FAULT
     house.refuses = ExportError([ours])
     assert house.run("export", "m.py:Net", "-i", "x:3", "-o", "a.onnx").exit_code == Exit.OUR_FAULT
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("full", "refused Net: 1 error"),
+        ("concise", "error[TP101] a branch\n"),
+        ("json", "{"),
+        ("sarif", '{\n  "$schema"'),
+        ("github", "::error title=TP101"),
+        ("junit", "<?xml"),
+    ],
+)
+def test_each_format_is_all_that_stands_on_stdout(house: House, name: str, begins: str) -> None:
+    house.report = Report(model="Net", diagnostics=(BranchOnTensor(message="a branch"),))
+    done = house.run("check", "m.py:Net", "-i", "x:3", "--output-format", name)
+    assert done.exit_code == Exit.FINDINGS
+    assert done.stdout.startswith(begins)
+
+
+def test_a_refused_export_has_the_same_formats(house: House) -> None:
+    house.refuses = ExportError([BranchOnTensor(message="a branch")])
+    done = house.run("export", "m.py:Net", "-i", "x:3", "-o", "a.onnx", "--output-format", "concise")
+    assert done.exit_code == Exit.FINDINGS
+    assert done.stdout == "error[TP101] a branch\nrefused m.py:Net: 1 error\n"
+
+
+class TestSelectAndIgnore:
+    """Warnings and notes can be left out; what stops an export cannot."""
+
+    @pytest.fixture(autouse=True)
+    def findings(self, house: House) -> None:
+        found = (BranchOnTensor(message="a branch"), NotVerified(message="hardly"), SizesRelated(message="m = n"))
+        house.report = Report(model="Net", diagnostics=found)
+
+    def shown(self, house: House, *arguments: str) -> list[str]:
+        done = house.run("check", "m.py:Net", "-i", "x:3", "--output-format", "concise", *arguments)
+        return [line.split("[")[1][:5] for line in done.stdout.splitlines()[:-1]]
+
+    def test_ignored_notes_are_left_out(self, house: House) -> None:
+        assert self.shown(house, "--ignore", "TP303") == ["TP101", "TP809"]
+        assert self.shown(house, "--ignore", "tp3,TP809") == ["TP101"]
+
+    def test_selected_ones_are_the_only_ones(self, house: House) -> None:
+        assert self.shown(house, "--select", "TP8") == ["TP101", "TP809"]
+
+    def test_an_error_is_never_ignored_silently(self, house: House) -> None:
+        done = house.run("check", "m.py:Net", "-i", "x:3", "--ignore", "TP1")
+        assert done.exit_code == Exit.FINDINGS
+        assert "error[TP101]" in done.stdout
+        assert "--ignore TP101: it is an error here" in done.stderr
+
+    def test_a_code_that_does_not_exist_is_told(self, house: House) -> None:
+        assert house.run("check", "m.py:Net", "-i", "x:3", "--ignore", "TP777").exit_code == Exit.USAGE
+
+
+def bundle_of(done: Result) -> str:
+    """The file that a command offers for the report of a bug, read and removed."""
+    path = Path(done.stderr.rsplit(" is in ", 1)[1].strip())
+    text = path.read_text()
+    path.unlink()
+    return text
+
+
+def test_a_bug_comes_with_a_bundle_that_a_person_can_read(house: House) -> None:
+    house.refuses = RuntimeError("no such symbol")
+    text = bundle_of(house.run("export", "m.py:Net", "-i", "x:3", "-o", "a.onnx"))
+    for part in ("== command", "== versions", "torch ", "== traceback", "RuntimeError: no such symbol"):
+        assert part in text
+
+
+def test_a_finding_that_is_our_fault_has_a_bundle_too(house: House) -> None:
+    house.report = Report(model="Net", diagnostics=(OurFault(message="the trace stopped", trace="KeyError: s0"),))
+    text = bundle_of(house.run("check", "m.py:Net", "-i", "x:3"))
+    assert "error[TP901]: the trace stopped" in text
+    assert "KeyError: s0" in text
 
 
 def test_a_bug_behind_the_command_line_is_told_as_ours(house: House) -> None:

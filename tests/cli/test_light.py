@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,10 @@ def test_ranges_that_make_no_sense_are_refused(dims: list[str]) -> None:
 
 class TestHowACommandEnds:
     """`told_plainly` is the one place where exceptions become exit codes."""
+
+    @pytest.fixture(autouse=True)
+    def bundles_go_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def test_findings_go_to_stdout_errors_first(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = [SizesRelated(message="m = n"), BranchOnTensor(message="a branch")]

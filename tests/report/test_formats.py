@@ -9,7 +9,8 @@ import pytest
 
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
-from trueport.report import CheckedInput, Report, TensorSummary, Verdict
+from trueport.report import CheckedInput, DecisionSummary, Report, TensorSummary, Verdict, Way
+from trueport.report.html import report_html
 from trueport.source import Place, Where
 
 REPORT = Report(
@@ -64,3 +65,29 @@ def test_an_unknown_suffix_is_refused_and_names_the_known_ones(tmp_path: Path) -
     with pytest.raises(ValueError, match=r"\.txt, \.json, \.html"):
         REPORT.save(tmp_path / "report.pdf")
     assert list(tmp_path.iterdir()) == []
+
+
+DECIDED = Report(
+    model="Net",
+    verified=True,
+    decisions=(
+        DecisionSummary(Where("/home/me/net.py", 7), "if", "x.sum() > 0", (Way("holds", 3), Way("fails", 0))),
+        DecisionSummary(Where("/home/me/net.py", 9), "for", "range(n)", (Way("no round", 1), Way("one round", 2))),
+    ),
+    tolerances={"y": "2e-05 of the value"},
+    excused=("values: ones: equal values",),
+    seed=3,
+    searched=40,
+)
+
+
+def test_every_form_tells_which_ways_were_taken_and_which_were_not() -> None:
+    assert DECIDED.decisions[0].unreached == ("fails",)
+    text = DECIDED.text()
+    assert "net.py:7 `x.sum() > 0`: holds on 3, fails on none" in text
+    assert "3, 40 inputs searched for other ways" in text
+    content = json.loads(DECIDED.to_json())
+    assert content["decisions"][1]["ways"][1] == {"name": "one round", "inputs": 2}
+    page = report_html(DECIDED)
+    assert "fails: none" in page
+    assert "2e-05 of the value" in page

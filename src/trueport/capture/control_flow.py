@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture import builtin_sequences  # noqa: F401  (registers itself)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
 from trueport.capture.lists import Parts, TracedList, is_open

@@ -46,7 +46,7 @@ class Demand:
 
     def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> None:
         """A plain answer is wanted where only a symbol is known."""
-        frame = places.asking_frame()
+        frame = places.deciding_frame()
         if frame is None:
             return
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.

@@ -37,6 +37,9 @@ _SIZE_MACHINERY = (
 )
 
 
+_SYMBOLIC_NUMBERS = os.path.join(torch_internals.TORCH_FOLDER, "__init__.py")
+
+
 class Places:
     """Answers "where are we?" for one trace.
 
@@ -82,7 +85,19 @@ class Places:
 
     def decided_by_user(self) -> bool:
         """Whether the size decision being taken now was asked for by Python code outside torch."""
-        return self.asking_frame() is not None
+        return self.deciding_frame() is not None
+
+    def deciding_frame(self) -> FrameType | None:
+        """The frame of the user's whose Python needs the decision: it called a method of a symbolic number.
+
+        Torch's C++ (`y.contiguous()`) asks the symbol itself, with no such method between it and the user's line.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and self.is_size_machinery(frame.f_code):
+            if frame.f_code.co_filename == _SYMBOLIC_NUMBERS:
+                return self.asking_frame()
+            frame = frame.f_back
+        return None
 
     def asking_frame(self) -> FrameType | None:
         """The frame of the user's that asks for a plain number or bool right now; None where torch itself does."""

@@ -18,12 +18,30 @@ from trueport.capture.sequences import OpenSequence
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import stand_in_for
 from trueport.capture.tracer import Tracer
-from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd, FunctionalTensor, share_functional_value
+from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd, FunctionalTensor, share_functional_value, outside_all_modes
 
+_PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
 
 
-_INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+_FOR_THE_USER = frozenset(
+    {
+        torch.Tensor.__bool__,
+        torch.Tensor.__int__,
+        torch.Tensor.__float__,
+        torch.Tensor.__index__,
+        torch.Tensor.__len__,
+        torch.Tensor.__contains__,
+        torch.Tensor.__iter__,
+        torch.Tensor.is_nonzero,
+        torch.Tensor.equal,
+        torch.Tensor.allclose,
+        torch.is_nonzero,
+        torch.equal,
+        torch.allclose,
+    }
+)
+"""Functions that ask for a plain bool or number on behalf of the code that calls them; the others ask for torch."""
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
@@ -55,6 +73,8 @@ class TorchCalls(TorchFunctionMode):
                 self._below = BelowAutograd()
         elif func == _SET_DATA:
             return _set_data(*args)
+        elif func in _PLAIN_NUMBERS:
+            return self._plain_number(func, args[0])
         elif func is torch.Tensor.tolist:
             return _to_list(args[0])
         elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):
@@ -67,10 +87,19 @@ class TorchCalls(TorchFunctionMode):
             return taking(*args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
             return stand_in(*args, **kwargs)
-        elif func in _INDEXING:
-            with self._tracer.places.torch_asking():
-                return func(*args, **kwargs)
-        return func(*args, **kwargs)
+        elif func in _FOR_THE_USER:
+            return func(*args, **kwargs)
+        with self._tracer.places.torch_asking():
+            return func(*args, **kwargs)
+
+    def _plain_number(self, func: Any, tensor: torch.Tensor) -> Any:
+        """`int(t)`, `range(t)`: known where the tensor is a constant; otherwise a matter for the rewritten function."""
+        known = self._tracer.constants.evaluate(self._tracer.value(self._tracer.adopt_all(tensor)))
+        if known is not None:
+            with outside_all_modes():
+                return func(known)
+        self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
+        return func(tensor)
 
     def _open_rows(self, func: Any, tensor: torch.Tensor, dim: int = 0) -> OpenSequence | None:
         """The rows of a tensor whose count is open: a `for` over them is a loop, once its function is rewritten."""

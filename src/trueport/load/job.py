@@ -63,6 +63,8 @@ class Leaf:
     axes: Mapping[int, AxisSize] = field(default_factory=dict)
     value_range: tuple[float, float] | None = None
     """Declared by `@low..high` on the command line; None means "as seen in the example"."""
+    declared_free: bool = False
+    """A number that `dynamic_shapes` names (`Dim.DYNAMIC`): an exporter that fixes its value breaks a promise."""
 
     @property
     def is_input(self) -> bool:

@@ -18,7 +18,7 @@ from trueport.load.containers import Step, type_name
 from trueport.load.faults import close_to, usage_error
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.size_specs import count_leaves
-from trueport.load.sizes import Argument, SizeBook, arguments_of, read_dynamic_axes, read_dynamic_shapes
+from trueport.load.sizes import Argument, SizeBook, arguments_of, is_free, read_dynamic_axes, read_dynamic_shapes
 from trueport.load.structures import FoundLeaf, flatten_call
 from trueport.load.unwrap import FunctionModule, signature_of, unwrap
 
@@ -68,7 +68,7 @@ def make_job(
     }
     book = SizeBook()
     leaves = tuple(
-        Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i))
+        Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i), is_free(entry))
         for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
     )
     diagnostics = _cannot_be_given(found, kept) + _numbers_inside_objects(found, kept, arguments)

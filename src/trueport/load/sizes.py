@@ -112,6 +112,11 @@ def read_dynamic_axes(
     return entries
 
 
+def is_free(entry: object) -> bool:
+    """Whether an entry says of a leaf as a whole that it may differ from call to call, as torch takes it for numbers."""
+    return isinstance(entry, _HINT) and entry.type != Dim.STATIC.type  # type: ignore[attr-defined]
+
+
 class SizeBook:
     """Every free size of the call, each met in one or more axes, with the length that the example gives it."""
 

@@ -42,7 +42,6 @@ class Slot:
 
     shares: str
     dtype: ir.DataType | None
-    variadic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,6 @@ class Signature:
     since_version: int
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
-    required_outputs: int
     attributes: dict[str, ir.AttributeType]
     allowed: dict[str, frozenset[str]]
     """Dtypes that each shared name admits, as ONNX writes them."""
@@ -71,14 +69,13 @@ def signature_of(name: str, opset: int, domain: str = "") -> Signature:
     except onnx.defs.SchemaError as error:
         raise LookupError(f"ONNX has no operator {domain or 'ai.onnx'}::{name} in opset {opset}") from error
     allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-    variadic = OpSchema.FormalParameterOption.Variadic
 
     def slot(param: OpSchema.FormalParameter) -> Slot:
         types = allowed.get(param.type_str, frozenset((param.type_str,)))
         fixed = TENSOR_TYPES.get(next(iter(types))) if len(types) == 1 else None
         # Heterogeneous variadic inputs (the carried values of a Loop) share a name without sharing a dtype.
         shares = param.type_str if param.is_homogeneous else ""
-        return Slot(shares, fixed, param.option == variadic)
+        return Slot(shares, fixed)
 
     return Signature(
         name=schema.name,
@@ -86,7 +83,6 @@ def signature_of(name: str, opset: int, domain: str = "") -> Signature:
         since_version=schema.since_version,
         inputs=tuple(slot(p) for p in schema.inputs),
         outputs=tuple(slot(p) for p in schema.outputs),
-        required_outputs=schema.min_output,
         attributes={n: _attribute_type(a) for n, a in schema.attributes.items()},
         allowed=allowed,
         has_body=bool(

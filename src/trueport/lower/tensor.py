@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.capture.graph import Size
 
 if TYPE_CHECKING:
     from trueport.lower.builder import Builder
@@ -116,6 +116,3 @@ class Tensor(ir.Value):
 
     def __rand__(self, other: Operand) -> Tensor:
         return self.builder.And(other, self)
-
-
-__all__ = ["Number", "Operand", "Tensor"]

@@ -1,5 +1,23 @@
 """What trueport tells people and programs: the report as data, and its renderings. Never imports torch."""
 
-from trueport.report.model import SUFFIXES, CheckedInput, Report, SizeSummary, TensorSummary, Verdict
+from trueport.report.model import (
+    SUFFIXES,
+    CheckedInput,
+    DecisionSummary,
+    Report,
+    SizeSummary,
+    TensorSummary,
+    Verdict,
+    Way,
+)
 
-__all__ = ["SUFFIXES", "CheckedInput", "Report", "SizeSummary", "TensorSummary", "Verdict"]
+__all__ = [
+    "SUFFIXES",
+    "CheckedInput",
+    "DecisionSummary",
+    "Report",
+    "SizeSummary",
+    "TensorSummary",
+    "Verdict",
+    "Way",
+]

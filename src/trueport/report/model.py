@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.source import Where
 
 SUFFIXES = (".txt", ".json", ".html")
 """How a report can be saved."""
@@ -65,6 +66,33 @@ class CheckedInput:
         return f"{sizes}; {self.family}" if sizes else self.family
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way that a branch or a loop can go, and on how many of the compared inputs it went that way."""
+
+    name: str
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionSummary:
+    """A branch or a loop of the user's code that is kept alive, and which of its ways were compared with eager."""
+
+    where: Where
+    kind: str
+    text: str
+    """What decides, as it is written."""
+    ways: tuple[Way, ...]
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        return tuple(way.name for way in self.ways if not way.inputs)
+
+    def __str__(self) -> str:
+        ways = ", ".join(f"{way.name} on {way.inputs or 'none'}" for way in self.ways)
+        return f"{Path(self.where.file).name}:{self.where.line} `{self.text}`: {ways}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything there is to tell about one export. Reads from top to bottom as a user would ask."""
@@ -82,6 +110,16 @@ class Report:
     assumptions: tuple[str, ...] = ()
     nodes: int | None = None
     checks: tuple[CheckedInput, ...] = ()
+    decisions: tuple[DecisionSummary, ...] = ()
+    """The branches and loops that decide when the model runs."""
+    searched: int = 0
+    """Inputs that were tried in eager alone, to find those that go another way."""
+    refused_by_eager: int = 0
+    excused: tuple[str, ...] = ()
+    """Inputs on which eager's own answer is not firm, each with the reason."""
+    tolerances: Mapping[str, str] = field(default_factory=dict)
+    """By output, how far a float may be off."""
+    seed: int | None = None
     verified: bool = False
     """Whether the model was run and compared; False with `verify=False`, and when an earlier stage stopped."""
     seconds: Mapping[str, float] = field(default_factory=dict)

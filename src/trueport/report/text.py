@@ -152,6 +152,10 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
     yield from listed("checked", _checked(report.checks))
+    yield from listed("decided", report.decisions)
+    if report.seed is not None:
+        searched = f", {report.searched} inputs searched for other ways" if report.searched else ""
+        yield "seed", f"{report.seed}{searched}"
     if report.nodes is not None:
         yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")
     if report.seconds:

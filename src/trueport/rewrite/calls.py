@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
 
 BUILTINS = frozenset(
-    "int float bool len range max min sum any all abs round enumerate zip reversed list tuple sorted isinstance divmod"
-    " map filter".split()
+    "int float bool len range max min sum any all abs round enumerate zip reversed list tuple sorted map isinstance divmod".split()
 )
 
 

@@ -17,6 +17,7 @@ from trueport.rewrite.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.compare import judge, tolerance_for
 from trueport.verify.localise import Localiser
+from trueport.verify.mismatch import Divergence
 from trueport.verify.regions import Alone, Recording, alone
 from trueport.verify.sandbox import WorkerFailure
 from trueport.verify.tally import Decision, way_words
@@ -44,16 +45,14 @@ class ArmCheck:
             recording = _record(self.graph, node, arm, inputs)
             for given in recording[:_RUNS]:
                 told = self._compare(arm, given)
-                if told is None:
-                    continue
-                if told:
+                if isinstance(told, Divergence):
                     return WrongValues(
-                        message=f"`{site.text}` {way_words(site, way)} on no input that was tried, and what runs then "
-                        "differs from eager",
-                        place=_place(site),
-                        seen=("the arm by itself, on values that came near it", told),
+                        message=f"no input was found for which `{site.text}` {_wanted(site, way)} ({site}), and what "
+                        "runs then differs from eager",
+                        place=told.place or _place(site),
+                        seen=("the arm by itself, on values that came near it", told.fact),
                     )
-                agreed += 1
+                agreed += told
         label = f"never {way_words(site, way)}" if not site.kind.is_loop else "never ran"
         return ArmNotReached(
             message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
@@ -64,25 +63,24 @@ class ArmCheck:
             severity=Severity.NOTE if agreed else None,
         )
 
-    def _compare(self, arm: Alone, given: Mapping[str, Any]) -> str | None:
-        """What differs, '' where nothing does, None where the arm does not run on these values."""
+    def _compare(self, arm: Alone, given: Mapping[str, Any]) -> Divergence | bool:
+        """Where it differs; True where nothing does, False where the arm does not run on these values."""
         try:
             expected = Replay().run(arm.graph, given)
         except Exception:  # noqa: BLE001 values that the arm was never meant for; torch raises what it likes
-            return None
+            return False
         try:
             ran = self.localiser.laboratory.run(arm.graph, given)
         except WorkerFailure as failure:
-            return f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}"
+            return Divergence(None, f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}")
         if ran is None:
-            return None
+            return False
         for name, right in expected.items():
             if isinstance(right, torch.Tensor) and name in ran.outputs:
                 tolerance = tolerance_for(right.dtype, self.localiser.working)
                 if judge(right, ran.outputs[name], tolerance).difference is not None:
-                    found = self.localiser.first(arm.graph, given)
-                    return found.fact if found is not None else "its result"
-        return ""
+                    return self.localiser.first(arm.graph, given) or Divergence(None, "in its result")
+        return True
 
     def _arms(self, site: Site, way: Way) -> Iterator[tuple[Node, int]]:
         for node in self.graph.root.walk():

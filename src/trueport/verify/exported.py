@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trueport.capture.graph import Graph
+import torch
+
+from trueport.capture.graph import Graph, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
 from trueport.verify.arms import ArmCheck
@@ -48,10 +50,17 @@ def check_exported(
         Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph)),
         output_names,
         fixed_feeds=graph.lifted,
+        working_dtypes=_floats_of(graph),
         locate=locate,
         unreached=unreached,
         **options,
     )
+
+
+def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:
+    """The float dtypes that the graph computes in: a float64 result may have been a float32 one on its way."""
+    made = (output for node in graph.root.walk() for output in node.outputs if isinstance(output, Value))
+    return tuple({value.dtype for value in made if value.dtype.is_floating_point and value.dtype.itemsize > 1})
 
 
 def _by_name(job: Job, graph: Graph) -> Callable[[Sequence[object]], Mapping[str, Any]]:

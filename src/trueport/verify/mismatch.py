@@ -60,18 +60,19 @@ class Investigation:
             place = origin_of(self.blame.path, outcome.failure.detail)
             return [failure_found(outcome.failure, on, facts, place)]
         least, shown = self._least(failed, outcome)
-        facts = (*_agree(agreeing), f"smallest: {in_words(self.job.leaves, least.values)}", *before)
+        smallest_words = f"smallest: {in_words(self.job.leaves, least.values)}"
         if shown.failure is not None:
-            facts += (*self.blame.of_run(shown.failure, shown.feeds), *self._kept(shown))
+            blamed = self.blame.of_run(shown.failure, shown.feeds)
+            facts = (smallest_words, *self._kept(shown), *before, *_agree(agreeing), *blamed)
             place = origin_of(self.blame.path, shown.failure.detail) or self._frozen_at(outcome)
             return [failure_found(shown.failure, on, facts, place)]
         named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
         diverged = self.locate(least.values) if self.locate is not None else None
         place = diverged.place if diverged is not None else None
-        facts += (diverged.fact,) if diverged is not None else ()
+        facts = (smallest_words, *([diverged.fact] if diverged is not None else []), *self._kept(shown), *before)
+        facts += _agree(agreeing)
         facts += self.blame.of_difference(shown.feeds, named, shown.tolerances)
         facts += second_opinion(self.blame.path, shown.feeds, named, shown.tolerances)
-        facts += self._kept(shown)
         return [
             difference_found(name, verdict.difference, on, facts, place or self._frozen_at(outcome))
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)

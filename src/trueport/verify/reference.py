@@ -18,7 +18,7 @@ FlattenOutputs = Callable[[object], list[Expected]]
 """What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
 _PATIENCE = 2.0
-_PATIENCE_IN_SEARCH = 0.25
+_PATIENCE_IN_SEARCH = 0.05
 _TIMES_THE_EXAMPLE = 50
 """A loop of eager that takes so many seconds, and so many times as long as the example, counts as endless: on inputs
 of our making it may well be (`while x.sum() < 100` of what shrinks)."""

@@ -14,8 +14,6 @@ from trueport.torch_internals import size_functions
 FloorDiv = size_functions()["FloorDiv"]
 LAST = 2**63 - 1
 """As an end of a slice: whatever the length is."""
-FIRST = -(2**63) + 1
-"""As an end of a slice that runs backwards: before the first element."""
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -1,0 +1,208 @@
+"""Python's builtins over sequences, where their length or their items are traced."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+from collections.abc import Callable, Sized
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
+from trueport.capture.lists import is_open
+from trueport.capture.merging import Symbolic
+from trueport.capture.sequences import OpenSequence, refuse
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+if TYPE_CHECKING:
+    from trueport.capture.control_flow import ControlFlow
+
+_TRACED = (torch.Tensor, *Symbolic)
+
+
+@traced_for(range)
+def _range(_: ControlFlow, *bounds: Any) -> Any:
+    if not any(isinstance(b, _TRACED) for b in bounds):
+        return range(*bounds)
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    start, stop, step = plain_number(start), plain_number(stop), plain_number(step)
+    if not any(isinstance(b, Symbolic) for b in (start, stop, step)):
+        return range(start, stop, step)
+    if isinstance(step, int) and abs(step) == 1:
+        count = stop - start if step > 0 else start - stop
+    else:
+        count = -((start - stop) // step)
+    return OpenSequence(torch.sym_max(count, 0), lambda i: start + i * step)
+
+
+# --- the largest, the smallest, and order
+
+
+@traced_for(max)
+def _max(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(control, max, torch.sym_max, args, kwargs)
+
+
+@traced_for(min)
+def _min(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(control, min, torch.sym_min, args, kwargs)
+
+
+def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
+    items = args
+    if len(args) == 1:
+        sequence = control.sequence(args[0])
+        if sequence is not None:
+            return _extreme_of_open(control, args[0], plain, kwargs)
+        items = tuple(args[0])
+    key = kwargs.get("key")
+    ranks = [key(item) for item in items] if key is not None else list(items)
+    if not items or not any(isinstance(rank, _TRACED) for rank in ranks):
+        return plain(items, **kwargs)
+    if key is None and not any(isinstance(i, torch.Tensor) for i in items):
+        return functools.reduce(symbolic, items)
+    best = (items[0], ranks[0])
+    for challenger in zip(items[1:], ranks[1:], strict=True):
+        better = challenger[1] > best[1] if plain is max else challenger[1] < best[1]
+        best = RUNTIME_FUNCTIONS.ternary(better, lambda new=challenger: new, lambda old=best: old)  # type: ignore[misc]
+    return best[0]
+
+
+def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        return refuse(f"`{plain.__name__}` with a key goes through something of open length", "use torch.argmax or argmin")
+    rows, back = _rows(control, items)
+    return back(rows.amax(0) if plain is max else rows.amin(0))
+
+
+@traced_for(sorted)
+def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    """A plain number of traced items is sorted by comparing neighbours, as a network of branches."""
+    if control.sequence(items) is not None:
+        rows, back = _rows(control, items)
+        if key is not None or rows.dim() != 1 or isinstance(back(rows[:1].sum()), Symbolic):
+            return refuse("`sorted` goes through something of open length", "use torch.sort")
+        ordered = rows.sort(descending=reverse, stable=True).values
+        return control.collect(OpenSequence(ordered.shape[0], lambda i: ordered[i]), lambda item: item)
+    pairs = [(item, item if key is None else key(item)) for item in items]
+    if not any(isinstance(rank, _TRACED) for _, rank in pairs):
+        return sorted((item for item, _ in pairs), key=key, reverse=reverse)
+    for end in range(len(pairs) - 1, 0, -1):
+        for i in range(end):
+            left, right = pairs[i], pairs[i + 1]
+            wrong = left[1] < right[1] if reverse else left[1] > right[1]
+            swapped = RUNTIME_FUNCTIONS.ternary(
+                wrong,
+                lambda left=left, right=right: (right, left),  # type: ignore[misc]
+                lambda left=left, right=right: (left, right),  # type: ignore[misc]
+            )
+            pairs[i : i + 2] = swapped
+    return control.new_list(item for item, _ in pairs)
+
+
+# --- sums and quantifiers
+
+
+@traced_for(sum)
+def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
+    if control.sequence(items) is None:
+        return sum(items, start)
+    rows, back = _rows(control, items)
+    return back(rows.sum(0)) + start
+
+
+@traced_for(any)
+def _any(control: ControlFlow, items: Any) -> Any:
+    if control.sequence(items) is not None:
+        return as_bool(control, _rows(control, items)[0].any())
+    return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))  # type: ignore[misc]
+
+
+@traced_for(all)
+def _all(control: ControlFlow, items: Any) -> Any:
+    if control.sequence(items) is not None:
+        return as_bool(control, _rows(control, items)[0].all())
+    return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))  # type: ignore[misc]
+
+
+def _rows(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
+    """All items along a first axis, and how a result of them becomes what Python would give: items of numbers give numbers."""
+    if isinstance(items, torch.Tensor):
+        return items, lambda result: result
+    if not is_open(items):
+        items = control.collect(items, lambda item: item)
+    column, _ = items.rows().only
+    return items.whole(), (lambda result: result.item()) if column.number is not None else (lambda result: result)
+
+
+# --- going through several things
+
+
+@traced_for(enumerate)
+def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
+    sequence = control.sequence(items)
+    if sequence is None:
+        return enumerate(items, start)
+    return OpenSequence(sequence.length, lambda i: (i + start, sequence.at(i)), sequence.most)
+
+
+@traced_for(zip)
+def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
+    if all(control.sequence(items) is None for items in iterables):
+        return zip(*iterables, **kwargs)
+    sequences = [_sequence(control, items) for items in iterables]
+    lengths = [s.length for s in sequences if s.length is not None]
+    most = [s.most for s in sequences if s.most is not None]
+    return OpenSequence(
+        functools.reduce(torch.sym_min, lengths),
+        lambda i: tuple(s.at(i) for s in sequences),
+        min(most) if most else None,
+    )
+
+
+def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
+    """Something that is gone through together with something of open length."""
+    found = control.sequence(items)
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    if isinstance(items, itertools.count):
+        first, second = itertools.islice(copy.copy(items), 2)
+        return OpenSequence(None, lambda i: first + i * (second - first))
+    if isinstance(items, range):
+        return OpenSequence(len(items), lambda i: items.start + i * items.step)
+    if not isinstance(items, Sized):
+        return refuse("a generator is gone through together with something of open length", "make a list of it first")  # type: ignore[no-any-return]
+    plain = list(items)  # type: ignore[call-overload]
+    return OpenSequence(len(plain), plain.__getitem__, len(plain))
+
+
+@traced_for(reversed)
+def _reversed(control: ControlFlow, items: Any) -> Any:
+    sequence = control.sequence(items)
+    if sequence is None:
+        return reversed(items)
+    if sequence.most is not None:
+        return refuse("something plain is gone through backwards together with something of open length", "reverse it first")
+    return OpenSequence(sequence.length, lambda i: sequence.at(sequence.length - 1 - i))
+
+
+@traced_for(map)
+def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) -> Any:
+    if all(control.sequence(items) is None for items in iterables):
+        return map(function, *iterables)
+    sequence = _zip(control, *iterables)
+    return OpenSequence(sequence.length, lambda i: function(*sequence.at(i)), sequence.most)
+
+
+@traced_for(list)
+def _list(control: ControlFlow, *args: Any) -> Any:
+    sequence = control.sequence(args[0]) if args else None
+    return control.new_list(*args) if sequence is None else control.collect(sequence, lambda item: item)
+
+
+@traced_for(tuple)
+def _tuple(control: ControlFlow, *args: Any) -> Any:
+    sequence = control.sequence(args[0]) if args else None
+    return tuple(*args) if sequence is None else control.collect(sequence, lambda item: item)
