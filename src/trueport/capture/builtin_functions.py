@@ -138,14 +138,14 @@ def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
 def _any(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return _all_items(control, items).any()
-    return RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items])  # type: ignore[misc]
+    return RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items])
 
 
 @_for(all)
 def _all(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return _all_items(control, items).all()
-    return RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items])  # type: ignore[misc]
+    return RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items])
 
 
 def _all_items(control: ControlFlow, items: Any) -> torch.Tensor:
@@ -156,7 +156,7 @@ def _all_items(control: ControlFlow, items: Any) -> torch.Tensor:
 
 @_for(abs)
 def _abs(_: ControlFlow, value: Any) -> Any:
-    return torch.sym_max(value, -value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else abs(value)
+    return torch.sym_max(value, -value) if isinstance(value, Symbolic) else abs(value)
 
 
 @_for(enumerate)
@@ -171,7 +171,7 @@ def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
 def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
     sequences = [control.sequence(items) for items in iterables]
     if all(s is None for s in sequences):
-        return zip(*iterables, **kwargs)
+        return zip(*iterables, **kwargs)  # noqa: B905  as the user called it
     if any(s is None for s in sequences):
         raise NotImplementedError("zip() of something of open length with something of plain length")
     length = functools.reduce(torch.sym_min, [s.length for s in sequences])

@@ -1,8 +1,8 @@
 """Loops of traced length as `Loop` regions.
 
 What a round of the loop changes is found by tracing one: at first everything is taken to stay as it is; what turns out
-to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing new
-turns up. Everything that the body reads and does not change is simply a value of the scope around it.
+to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing
+new turns up. Everything that the body reads and does not change is simply a value of the scope around it.
 """
 
 from __future__ import annotations
@@ -224,7 +224,10 @@ class _Plan:
         if isinstance(change.container, dict):
             before, after = change.before, change.after
             keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
-            found = {(id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND))) for k in keys}
+            found = {
+                (id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND)))
+                for k in keys
+            }
             new = not found.keys() <= self._contents.keys()
             self._contents = {**found, **self._contents}
             return new
@@ -233,7 +236,8 @@ class _Plan:
             slot = Slot("a container", change.before)
             self._contents[id(change.container), None] = Content(change.container, None, slot)
             return True
-        return any([self._learn_slot(slot, change.after, traced, mark) for slot in named])
+        learned = [self._learn_slot(slot, change.after, traced, mark) for slot in named]
+        return any(learned)
 
     def _learn_slot(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
         if slot.lost or (after is slot.before and slot.leaves is None and not slot.grows):
@@ -316,7 +320,9 @@ class _Plan:
         kinds = [_kind(v) for v in (end, start) if isinstance(v, (*_PLAIN, *Symbolic))]
         kind = max(kinds, key=_order)
         begins = kind(0) if before is UNBOUND else before
-        low = begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
+        low = (
+            begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
+        )
         return Carried(begins, kind, low=low)
 
     def _as_tensor(self, before: Any, end: torch.Tensor, mark: int) -> Carried:
@@ -335,9 +341,14 @@ class _Plan:
         size = self._tracer.symbols.size
         assert leaf.sizes is not None
         sizes = tuple(
-            None if s is None or size(a) != size(b) else s for s, a, b in zip(leaf.sizes, start.shape, end.shape, strict=True)
+            None if s is None or size(a) != size(b) else s
+            for s, a, b in zip(leaf.sizes, start.shape, end.shape, strict=True)
         )
-        return leaf if sizes == leaf.sizes or all(a is b for a, b in zip(sizes, leaf.sizes, strict=True)) else replace(leaf, sizes=sizes)
+        return (
+            leaf
+            if sizes == leaf.sizes or all(a is b for a, b in zip(sizes, leaf.sizes, strict=True))
+            else replace(leaf, sizes=sizes)
+        )
 
     def _same(self, start: Any, end: Any) -> bool:
         if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):
@@ -357,7 +368,7 @@ class _Plan:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"`{slot.name}` is {describe(start)} before a round of this loop and {describe(end)} after it",
+                    message=f"`{slot.name}` is {describe(start)} before a round of this loop, {describe(end)} after it",
                     place=self._place,
                     label="changes what it is from round to round",
                     fix="make it the same dtype and number of axes before the loop and in it",

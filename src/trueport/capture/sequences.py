@@ -34,7 +34,9 @@ class OpenSequence:
         )
 
     def __len__(self) -> int:
-        return int(refuse("the length of this is known only when the model runs", "use len(...) in the model's own code"))
+        return int(
+            refuse("the length of this is known only when the model runs", "use len(...) in the model's own code")
+        )
 
 
 class _Item(torch.Tensor):
@@ -85,7 +87,10 @@ class GrownList(list):  # type: ignore[type-arg]
         """All items along a new first axis."""
         if self.stacked is None:
             return torch.as_tensor(
-                refuse("a list is read while a loop of traced length appends to it", "keep what you need in a name of its own")
+                refuse(
+                    "a list is read while a loop of traced length appends to it",
+                    "keep what you need in a name of its own",
+                )
             )
         parts = [torch.stack(self.head)] if self.head else []
         parts.append(self.stacked)
@@ -112,7 +117,7 @@ class GrownList(list):  # type: ignore[type-arg]
     def __iter__(self) -> Any:
         return iter(OpenSequence(self.length, self.__getitem__))
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         return self is other
