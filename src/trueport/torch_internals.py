@@ -13,14 +13,14 @@ from typing import Any
 
 import sympy
 import torch
+import torch._higher_order_ops as _higher_order
 import torch.compiler
 import torch.fx.experimental._config as _shape_config
 from torch._C import DispatchKey as _DispatchKey
-from torch._dispatch.python import enable_python_dispatcher as symbolic_kernels
 from torch._decomp import decomposition_table as _decompositions
+from torch._dispatch.python import enable_python_dispatcher as symbolic_kernels
 from torch._dynamo.source import ConstantSource as _ConstantSource
-import torch._higher_order_ops as _higher_order
-from torch._higher_order_ops.utils import HigherOrderOperator as HigherOrderOperator
+from torch._ops import HigherOrderOperator as HigherOrderOperator
 from torch._ops import OpOverload as OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException as DataDependentOutputException
 from torch._subclasses.fake_tensor import DynamicOutputShapeException as DynamicOutputShapeException
@@ -104,7 +104,7 @@ class DecidingShapes(_ShapeEnv):
         forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
         deciding, self._deciding = self._deciding, True
         try:
-            if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:  # type: ignore[arg-type]
+            if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:
                 self._before(orig_expr)
             known = len(self.guards)
             decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
@@ -118,7 +118,7 @@ class DecidingShapes(_ShapeEnv):
         """What is certain about an expression; and, where a kernel asks whether to broadcast, what holds in general.
 
         `x[:1]` has `Min(1, n)` rows, which is 1 but for an empty x. Torch takes "not certainly 1" for "not 1", and
-        would refuse `x + x[:1]`. It is taken as 1, and noted as an assumption: the empty x is one of the sizes to check.
+        would refuse `x + x[:1]`. It is taken as 1, and noted as an assumption: the empty x is a size to check.
         """
         known = super()._maybe_evaluate_static(expr, *args, **kwargs)
         if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
@@ -213,9 +213,9 @@ class DecidingShapes(_ShapeEnv):
         return self.create_symintnode(expr, hint=None)
 
     def _set_range(self, symbol: sympy.Basic, low: int, high: int | None) -> None:
-        bounds = self.var_to_range[symbol]  # type: ignore[index]
+        bounds = self.var_to_range[symbol]
         upper = bounds.upper if high is None else sympy.Integer(high)
-        self.var_to_range[symbol] = _ValueRanges(sympy.Integer(low), upper)  # type: ignore[index,type-var]
+        self.var_to_range[symbol] = _ValueRanges(sympy.Integer(low), upper)
 
     def range_of(self, symbol: sympy.Symbol) -> tuple[sympy.Basic, sympy.Basic]:
         bounds = self.var_to_range[symbol]
@@ -236,7 +236,7 @@ class ProxySlotMode(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._mode_key = torch._C._TorchDispatchModeKey.PROXY
         self.enable_tracing = True
         self.pre_dispatch = False
@@ -260,7 +260,7 @@ def to_functional(fake: torch.Tensor) -> torch.Tensor:
 
 def from_functional(wrapped: torch.Tensor) -> torch.Tensor:
     """The fake tensor that a functional one holds now, with all pending writes applied."""
-    torch._sync(wrapped)
+    torch._sync(wrapped)  # type: ignore[attr-defined,no-untyped-call]
     inner: torch.Tensor = torch._from_functional_tensor(wrapped.elem)  # type: ignore[attr-defined]
     return inner
 
@@ -285,7 +285,7 @@ def copy_functional(template: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
     """A new functional wrapper of the template's metadata around another fake tensor (6 instead of 350 µs)."""
     with no_dispatch():
         wrapped = torch.Tensor._make_subclass(FunctionalTensor, template)
-        wrapped.elem = torch._to_functional_tensor(fake)  # type: ignore[attr-defined]
+        wrapped.elem = torch._to_functional_tensor(fake)
     return wrapped
 
 

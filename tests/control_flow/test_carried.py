@@ -71,7 +71,9 @@ def test_greedy_decoding():
             return ids
 
     others = [(torch.randint(0, 7, (b, s)),) for b, s in ((1, 4), (2, 1), (3, 5))]
-    assert_kept_alive(Net().eval(), (torch.zeros(2, 3, dtype=torch.int64),), others, dynamic_shapes=({0: FREE, 1: FREE},))
+    assert_kept_alive(
+        Net().eval(), (torch.zeros(2, 3, dtype=torch.int64),), others, dynamic_shapes=({0: FREE, 1: FREE},)
+    )
 
 
 def test_an_unchanged_tensor_is_not_carried():

@@ -92,7 +92,9 @@ def _abs(_: ControlFlow, value: Any) -> Any:
 
 @traced_for(divmod)
 def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
-    return (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
+    return (
+        (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
+    )
 
 
 @traced_for(isinstance)

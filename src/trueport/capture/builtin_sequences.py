@@ -72,7 +72,9 @@ def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs:
 
 def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
     if kwargs:
-        return refuse(f"`{plain.__name__}` with a key goes through something of open length", "use torch.argmax or argmin")
+        return refuse(
+            f"`{plain.__name__}` with a key goes through something of open length", "use torch.argmax or argmin"
+        )
     rows, back = _rows(control, items)
     return back(rows.amax(0) if plain is max else rows.amin(0))
 
@@ -184,7 +186,9 @@ def _reversed(control: ControlFlow, items: Any) -> Any:
     if sequence is None:
         return reversed(items)
     if sequence.most is not None:
-        return refuse("something plain is gone through backwards together with something of open length", "reverse it first")
+        return refuse(
+            "something plain is gone through backwards together with something of open length", "reverse it first"
+        )
     return OpenSequence(sequence.length, lambda i: sequence.at(sequence.length - 1 - i))
 
 

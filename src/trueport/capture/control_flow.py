@@ -59,8 +59,8 @@ class ControlFlow:
             known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
             return flag if known is None else bool(known)
         if isinstance(value, torch.SymBool):
-            known = self.tracer.symbols.shapes.known_truth(value)
-            return value if known is None else known
+            certain = self.tracer.symbols.shapes.known_truth(value)
+            return value if certain is None else certain
         if isinstance(value, Symbolic):
             return self.truth(value != 0)
         if is_open(value) or isinstance(value, OpenSequence):
@@ -242,8 +242,9 @@ class ControlFlow:
             return value
         if is_open(value):
             return value.sequence()
-        if isinstance(value, torch.Tensor) and value.dim() > 0 and isinstance(value.shape[0], torch.SymInt):
-            return OpenSequence(value.shape[0], lambda i: value[i])
+        if isinstance(value, torch.Tensor) and value.dim() > 0:
+            length: Any = value.shape[0]
+            return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
         return None
 
     # --- other questions

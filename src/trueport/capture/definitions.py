@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.shapes import CannotBeCarried
 from trueport.torch_internals import OpOverload
 
 aten = torch.ops.aten
@@ -24,7 +25,21 @@ def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[tor
     return list(tensor.split_with_sizes(sizes, dim))
 
 
-DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {aten.tensor_split.sections: _tensor_split}
+def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
+    """Torch walks over the memory by strides, which no value of a graph has."""
+    if wrap or tensor.dim() != 2:
+        raise CannotBeCarried(
+            "fill_diagonal_ of more than two axes, or wrapped around, is not carried",
+            "write the elements by their indices: i = torch.arange(n); y[i, i] = value",
+        )
+    tensor.diagonal().fill_(value)
+    return tensor
+
+
+DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
+    aten.fill_diagonal_.default: _fill_diagonal_,
+    aten.tensor_split.sections: _tensor_split,
+}
 """Used instead of torch's own."""
 
 WRITABLE_VIEWS: dict[OpOverload, Callable[..., Any]] = {aten.unbind.int: _unbind}

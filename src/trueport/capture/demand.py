@@ -22,7 +22,7 @@ _MOST_TAILS = 6
 
 
 class NeedsRewrite(BaseException):
-    """The trace met a decision in a function that was not rewritten yet. No `except Exception` of the user's stops it."""
+    """The trace met a decision in a function that is not rewritten yet. No `except Exception` stops it."""
 
     def __init__(self, code: CodeType, place: Place) -> None:
         super().__init__(code.co_qualname)
@@ -65,7 +65,7 @@ class Demand:
             raise NeedsRewrite(frame.f_code, places.here())
 
     def want_tail(self, code: CodeType | None, line: int) -> None:
-        """Start again with the rest of the block inside the branch on this line; returns where that was tried before."""
+        """Start again with the rest of the block inside the branch on this line; returns where that was tried."""
         if self._rewriting is None or code is None or self._tails_left == 0:
             return
         if self._rewriting.add_tail(code, line):
@@ -81,7 +81,7 @@ class Demand:
             raise ExportError(
                 [
                     CannotRewrite(
-                        message=f"this line decides by a traced value, and its function cannot be rewritten: {refused.why}",
+                        message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
                         place=needed.place,
                         label="decided when the model runs",
                         seen=(f"line {refused.line}",) if where and refused.line != where.line else (),

@@ -15,11 +15,16 @@ from typing import Any
 import torch
 
 from trueport.capture.sequences import OpenSequence
-from trueport.load.structures import flatten
+from trueport.load.structures import Structure, flatten
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE, State
 from trueport.torch_internals import HIGHER_ORDER
 
 _PLACE = "\0trueport.capture.higher_order\0"
+
+
+def _leaves(value: Any) -> tuple[list[Any], Structure]:
+    found, structure = flatten(value, "value")
+    return [leaf.value for leaf in found], structure
 
 
 def _cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
@@ -39,8 +44,8 @@ def _while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carrie
 
 def _scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> Any:
     """Rounds over the slices of xs; what each yields is stacked along the same axis."""
-    rows, structure = flatten(xs, "xs")
-    moved = [leaf.value.movedim(dim, 0) for leaf in rows]
+    rows, structure = _leaves(xs)
+    moved = [value.movedim(dim, 0) for value in rows]
     carry, yields = _Box(init), _Box(None)
     length = moved[0].shape[0]
     collected: list[Any] = []
@@ -51,8 +56,7 @@ def _scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, r
 
     def each(row: Any) -> Any:
         carry.held, yields.held = combine_fn(carry.held, row)
-        found, _ = flatten(yields.held, "yields")
-        return [leaf.value.clone() for leaf in found]
+        return [value.clone() for value in _leaves(yields.held)[0]]
 
     if isinstance(length, int):
         for i in range(length):
@@ -82,7 +86,7 @@ def _collected(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: 
         carry.held, columns.held = values[0], tuple(values[1:])
 
     state = (lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
-    RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, *state)  # type: ignore[arg-type]
+    RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, *state)
     return [column.whole() for column in columns.held]
 
 
@@ -98,11 +102,11 @@ def _count(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: _Box
 
 
 def _map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    rows, structure = flatten(xs, "xs")
-    length = rows[0].value.shape[0]
+    rows, structure = _leaves(xs)
+    length = rows[0].shape[0]
 
     def at(i: Any) -> Any:
-        return structure.build([leaf.value[i] for leaf in rows])
+        return structure.build([value[i] for value in rows])
 
     if isinstance(length, int):
         made = [f(at(i), *args) for i in range(length)]
@@ -115,8 +119,8 @@ def _associative_scan(
     combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
     """Combined from left to right, which is what any order of an associative function gives."""
-    rows, structure = flatten(xs, "xs")
-    moved = [leaf.value.movedim(dim, 0) for leaf in rows]
+    rows, structure = _leaves(xs)
+    moved = [value.movedim(dim, 0) for value in rows]
     moved = [m.flip(0) for m in moved] if reverse else moved
     first = structure.build([m[0] for m in moved])
 
@@ -128,9 +132,8 @@ def _associative_scan(
     if isinstance(moved[0].shape[0], int) and moved[0].shape[0] == 1:
         return xs
     _, others = _scan(combine, first, rest)
-    joined = [
-        torch.cat([a.value.unsqueeze(0), b.value]) for a, b in zip(flatten(first)[0], flatten(others)[0], strict=True)
-    ]
+    pairs = zip(_leaves(first)[0], _leaves(others)[0], strict=True)
+    joined = [torch.cat([one.unsqueeze(0), rest]) for one, rest in pairs]
     joined = [j.flip(0) for j in joined] if reverse else joined
     return structure.build([j.movedim(0, dim) for j in joined])
 

@@ -1,7 +1,7 @@
 """Indexing with a traced number: `x[i]`, `x[:, i - 1]`, `z[i] = v` inside a loop.
 
-Torch's own indexing takes plain numbers only; a selection by a traced one is a view like any other, so a write through it
-reaches the tensor.
+Torch's own indexing takes plain numbers only; a selection by a traced one is a view like any other, so a write through
+it reaches the tensor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def _is_single(item: Any) -> bool:
 
 
 def _has_single(item: Any) -> bool:
-    return isinstance(item, slice) and any(isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step))
+    return isinstance(item, slice) and any(
+        isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step)
+    )
 
 
 def _plain(item: Any) -> Any:
@@ -39,7 +41,7 @@ def _plain(item: Any) -> Any:
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
     items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
     if any(_is_advanced(i) for i in items):
-        return tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)]
+        return tensor[tuple(_as_tensor(i) for i in items)]
     if not any(isinstance(i, torch.SymInt) for i in items):
         return tensor[items]
     axes, rest = _split(items, tensor.dim())
@@ -51,7 +53,7 @@ def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
     items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
     if any(_is_advanced(i) for i in items):
-        tensor[tuple(torch.full((), i, dtype=torch.int64) if isinstance(i, torch.SymInt) else i for i in items)] = value
+        tensor[tuple(_as_tensor(i) for i in items)] = value
         return
     target = get_item(tensor, items)
     if isinstance(value, torch.Tensor):
@@ -60,6 +62,11 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
         target.copy_(value)
     else:
         target.fill_(value)
+
+
+def _as_tensor(item: Any) -> Any:
+    number: Any = item
+    return torch.full((), number, dtype=torch.int64) if isinstance(item, torch.SymInt) else item
 
 
 def _is_advanced(item: Any) -> bool:

@@ -225,7 +225,10 @@ class TracedList(list):  # type: ignore[type-arg]
         elif isinstance(index, int) and index == 0:
             self.hold(Parts((rows.part(1, rows.length),)))
         else:
-            refuse("an item in the middle of a list of open length is taken out", "take the first or the last: pop(0), pop()")
+            refuse(
+                "an item in the middle of a list of open length is taken out",
+                "take the first or the last: pop(0), pop()",
+            )
         return item
 
     def __getitem__(self, index: Any) -> Any:
@@ -276,7 +279,9 @@ class TracedList(list):  # type: ignore[type-arg]
     def __len__(self) -> int:
         if self._parts is None:
             return list.__len__(self)
-        return int(refuse("the length of this list is known only when the model runs", "ask for it in the model's own code"))
+        return int(
+            refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
+        )
 
     def __bool__(self) -> bool:
         return len(self) > 0

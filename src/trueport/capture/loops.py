@@ -163,7 +163,10 @@ class _Plan:
         if isinstance(change.container, dict):
             before, after = change.before, change.after
             keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
-            found = {(id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND))) for k in keys}
+            found = {
+                (id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND)))
+                for k in keys
+            }
             new = not found.keys() <= self._contents.keys()
             self._contents = {**found, **self._contents}
             return new
@@ -212,7 +215,11 @@ class _Plan:
 
     def _begin_carrying(self, slot: Slot, after: Any, mark: int) -> bool:
         """A slot turned out to change."""
-        if isinstance(slot.before, TracedList) and isinstance(after, TracedList) and _differ(slot.before.held, after.held):
+        if (
+            isinstance(slot.before, TracedList)
+            and isinstance(after, TracedList)
+            and _differ(slot.before.held, after.held)
+        ):
             slot.rows = True
             self._carry_list(FilledList(slot.name, slot.before.held, None), after.held, mark)
             return True
@@ -276,7 +283,9 @@ class _Plan:
         kinds = [_kind(v) for v in (end, start) if isinstance(v, (*_PLAIN, *Symbolic))]
         kind = max(kinds, key=_order)
         begins = kind(0) if before is UNBOUND else before
-        low = begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
+        low = (
+            begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
+        )
         return Carried(begins, kind, low=low)
 
     def _as_tensor(self, before: Any, end: torch.Tensor, mark: int) -> Carried:
@@ -295,9 +304,14 @@ class _Plan:
         size = self._tracer.symbols.size
         assert leaf.sizes is not None
         sizes = tuple(
-            None if s is None or size(a) != size(b) else s for s, a, b in zip(leaf.sizes, start.shape, end.shape, strict=True)
+            None if s is None or size(a) != size(b) else s
+            for s, a, b in zip(leaf.sizes, start.shape, end.shape, strict=True)
         )
-        return leaf if sizes == leaf.sizes or all(a is b for a, b in zip(sizes, leaf.sizes, strict=True)) else replace(leaf, sizes=sizes)
+        return (
+            leaf
+            if sizes == leaf.sizes or all(a is b for a, b in zip(sizes, leaf.sizes, strict=True))
+            else replace(leaf, sizes=sizes)
+        )
 
     def _same(self, start: Any, end: Any) -> bool:
         if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):

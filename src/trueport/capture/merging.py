@@ -67,7 +67,9 @@ class Disagreement:
     def _complain_too(self, *_: Any) -> Any:
         self.complain()
 
-    __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = _complain_too
+    __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = (
+        _complain_too
+    )
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = _complain_too  # type: ignore[assignment]
@@ -156,7 +158,9 @@ class Merging:
         sizes = [self._size(a, b) for a, b in zip(then.shape, orelse.shape, strict=True)]
         return self.tensor(one, other, then.dtype, sizes, then.device)
 
-    def tensor(self, one: Value, other: Value, dtype: torch.dtype, sizes: list[Any], device: torch.device) -> torch.Tensor:
+    def tensor(
+        self, one: Value, other: Value, dtype: torch.dtype, sizes: list[Any], device: torch.device
+    ) -> torch.Tensor:
         result = self.tracer.fresh(dtype, sizes, device)
         self._output(one, other, self.tracer.value(result))
         return result
@@ -192,7 +196,9 @@ class Merging:
         if isinstance(value, torch.Tensor):
             known = self.tracer.value(self.tracer.adopt_all(value))
             sizes = [s if self.is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
-            blank = Blank(value.dtype, tuple(self.tracer.symbols.size(s) if self.is_outer(s) else 0 for s in value.shape))
+            blank = Blank(
+                value.dtype, tuple(self.tracer.symbols.size(s) if self.is_outer(s) else 0 for s in value.shape)
+            )
             one, other = (blank, known) if in_then else (known, blank)
             return self.tensor(one, other, value.dtype, sizes, value.device)  # type: ignore[arg-type]
         if isinstance(value, Symbolic):

@@ -13,6 +13,7 @@ import sympy
 import torch
 
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
+from trueport.torch_internals import OpOverload
 
 Watch = Callable[[Node, Sequence[Any]], None]
 
@@ -55,7 +56,7 @@ class Replay:
             return self.region(then if bool(self.read(node.args[0])) else otherwise)
         if node.op is Control.LOOP:
             return self._loop(node)
-        assert not isinstance(node.op, Control)
+        assert isinstance(node.op, OpOverload)
         returned = node.op(*self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()})
         if node.returns is Returns.NOTHING:
             return ()

@@ -55,7 +55,10 @@ class Column:
         other = column_of(value, is_inner)
         if (other.dtype, other.number, len(other.sizes)) != (self.dtype, self.number, len(self.sizes)):
             raise NotAlike
-        sizes = [a if a is not None and b is not None and _same(a, b) else None for a, b in zip(self.sizes, other.sizes, strict=True)]
+        sizes = [
+            a if a is not None and b is not None and _same(a, b) else None
+            for a, b in zip(self.sizes, other.sizes, strict=True)
+        ]
         return replace(self, sizes=tuple(sizes))
 
     def stacked(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
@@ -171,12 +174,17 @@ class ItemShape:
         for one, two in zip(self.columns, other.columns, strict=True):
             if (one.dtype, one.number, len(one.sizes)) != (two.dtype, two.number, len(two.sizes)):
                 raise NotAlike
-            sizes = [a if a is not None and b is not None and _same(a, b) else None for a, b in zip(one.sizes, two.sizes, strict=True)]
+            sizes = [
+                a if a is not None and b is not None and _same(a, b) else None
+                for a, b in zip(one.sizes, two.sizes, strict=True)
+            ]
             columns.append(replace(one, sizes=tuple(sizes)))
         return replace(self, columns=tuple(columns))
 
     def same_as(self, other: ItemShape) -> bool:
-        return all(a.is_packed == b.is_packed and a.along == b.along for a, b in zip(self.columns, other.columns, strict=True))
+        return all(
+            a.is_packed == b.is_packed and a.along == b.along for a, b in zip(self.columns, other.columns, strict=True)
+        )
 
     def rows(self, items: Sequence[Any]) -> Rows:
         """These items, held in tensors."""

@@ -38,7 +38,9 @@ class OpenSequence:
         )
 
     def __len__(self) -> int:
-        return int(refuse("the length of this is known only when the model runs", "use len(...) in the model's own code"))
+        return int(
+            refuse("the length of this is known only when the model runs", "use len(...) in the model's own code")
+        )
 
 
 class _Item(torch.Tensor):

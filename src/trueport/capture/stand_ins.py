@@ -16,7 +16,9 @@ Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
-def stand_in_for(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+def stand_in_for(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any] | None:
     """What to call instead of `function`, where it would freeze one of its arguments."""
     replacement = _STAND_INS.get(function)
     if replacement is None:
@@ -88,7 +90,9 @@ def _logspace(
 
 
 @_for(torch.hann_window)
-def _hann_window(window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+def _hann_window(
+    window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **_: Any
+) -> torch.Tensor:
     return _cosine_window(window_length, periodic, 0.5, 0.5, dtype)
 
 
@@ -123,12 +127,16 @@ def _axes(input: torch.Tensor, kernel: Any) -> tuple[int, ...]:
     return tuple(range(-rank, 0))
 
 
-def _whole(input: torch.Tensor, kernel: Any, stride: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor:
+def _whole(
+    input: torch.Tensor, kernel: Any, stride: Any, rest: tuple[Any, ...], options: dict[str, Any]
+) -> torch.Tensor:
     """The input itself, where the kernel covers all of it and nothing else is asked for."""
     wanted = tuple(kernel) if isinstance(kernel, (list, tuple)) else (kernel,)
     sizes = tuple(input.shape[-len(wanted) :])
     same = all(_same_size(a, b) for a, b in zip(wanted, sizes, strict=True))
-    plain = not any(v for v in rest if v not in (0, True)) and not any(v for v in options.values() if v not in (0, True))
+    plain = not any(v for v in rest if v not in (0, True)) and not any(
+        v for v in options.values() if v not in (0, True)
+    )
     if not (same and plain and (stride is None or holds_symbol(stride))):
         raise NotImplementedError("pooling with a kernel that depends on a free size and is not the whole picture")
     return input

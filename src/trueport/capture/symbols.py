@@ -21,7 +21,7 @@ class Symbols:
         self._places = places
         self.shapes = DecidingShapes(asked, self._note_decision)
         self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)
-        # Our own memory of operator results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
+        # Our own memory of results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
         self.fake_mode.cache_enabled = False
         self.assumptions: list[SizeAssumption] = []
         self.size_symbols: dict[sympy.Symbol, FreeSize] = {}

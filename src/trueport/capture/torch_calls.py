@@ -18,7 +18,13 @@ from trueport.capture.sequences import OpenSequence
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import stand_in_for
 from trueport.capture.tracer import Tracer
-from trueport.torch_internals import SET_GRAD_ENABLED, BelowAutograd, FunctionalTensor, share_functional_value, outside_all_modes
+from trueport.torch_internals import (
+    SET_GRAD_ENABLED,
+    BelowAutograd,
+    FunctionalTensor,
+    outside_all_modes,
+    share_functional_value,
+)
 
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
@@ -56,11 +62,11 @@ class TorchCalls(TorchFunctionMode):
 
     def __enter__(self) -> TorchCalls:
         self._below = BelowAutograd()
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        super().__exit__(*failure)
+        super().__exit__(*failure)  # type: ignore[no-untyped-call]
         self._below = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

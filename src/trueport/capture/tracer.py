@@ -139,7 +139,7 @@ class Tracer:
         if op in _LIFTS:
             way = _Way.LIFT
         elif schema.is_mutable:
-            way = _Way.FUNCTIONALISE
+            way = _Way.DECOMPOSE if op in DEFINITIONS else _Way.FUNCTIONALISE
         elif aliases:
             way = _Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else _Way.FUNCTIONALISE
             if not self.careful:

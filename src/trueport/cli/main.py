@@ -7,6 +7,7 @@ import click
 from trueport import __version__
 from trueport.cli.check import check
 from trueport.cli.config import defaults
+from trueport.cli.doctor import doctor
 from trueport.cli.explain import explain
 from trueport.cli.export import export
 from trueport.cli.outcome import told_plainly
@@ -29,3 +30,4 @@ def main(context: click.Context) -> None:
 main.add_command(export)
 main.add_command(check)
 main.add_command(explain)
+main.add_command(doctor)

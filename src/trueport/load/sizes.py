@@ -113,8 +113,8 @@ def read_dynamic_axes(
 
 
 def is_free(entry: object) -> bool:
-    """Whether an entry says of a leaf as a whole that it may differ from call to call, as torch takes it for numbers."""
-    return isinstance(entry, _HINT) and entry.type != Dim.STATIC.type  # type: ignore[attr-defined]
+    """Whether an entry says of a whole leaf that it may differ from call to call, as torch takes it for numbers."""
+    return isinstance(entry, _HINT) and entry.type != Dim.STATIC.type
 
 
 class SizeBook:

@@ -36,6 +36,7 @@ from trueport.lower.complex_numbers import (
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.legalise import legalise
+from trueport.lower.opsets import ir_version_for
 from trueport.lower.table import Style, Translation, is_dropped, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
@@ -77,7 +78,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
     )
     model = ir.Model(
         main,
-        ir_version=10,
+        ir_version=ir_version_for(opset),
         producer_name="trueport",
         functions=list(op.functions.values()),
     )

@@ -15,17 +15,32 @@ LOWEST = 18
 
 @functools.cache
 def highest() -> int:
-    """The newest opset that the installed runtime loads. It is asked: its own tables know opsets that it then refuses."""
+    """The newest opset that the installed runtime loads. It is asked: its tables know opsets that it then refuses."""
     newest: int = onnx.defs.onnx_opset_version()
     return next((opset for opset in range(newest, LOWEST, -1) if _loads(opset)), LOWEST)
 
 
-def _loads(opset: int) -> bool:
+@functools.cache
+def highest_ir_version() -> int:
+    """The newest version of the file format that the installed runtime loads."""
+    newest: int = onnx.IR_VERSION
+    lowest = ir_version_for(LOWEST)
+    return next((version for version in range(newest, lowest, -1) if _loads(LOWEST, version)), lowest)
+
+
+def ir_version_for(opset: int) -> int:
+    """The version of the file format to write: the one that came with the opset, so that runtimes which have the opset
+    can read the file. From opset 21 on it stays at 10, which holds all that we write.
+    """
+    return {18: 8, 19: 9, 20: 9}.get(opset, 10)
+
+
+def _loads(opset: int, ir_version: int = 10) -> bool:
     import onnxruntime
 
     given = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
     graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", given[:1], given[1:])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=ir_version)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:

@@ -1,8 +1,8 @@
 """if, the ternary, and assert.
 
-    if test: A                      def tp_then(): nonlocal …; A
-    else: B              →          def tp_else(): nonlocal …; B
-                                    runtime.if_(test, tp_then, tp_else, get, put, names, look)
+if test: A                      def tp_then(): nonlocal …; A
+else: B              →          def tp_else(): nonlocal …; B
+                                runtime.if_(test, tp_then, tp_else, get, put, names, look)
 """
 
 from __future__ import annotations

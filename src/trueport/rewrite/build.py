@@ -34,7 +34,9 @@ def negation(value: ast.expr) -> ast.expr:
 
 def runtime(function: str, *args: ast.expr) -> ast.Call:
     """A call of one of the runtime's functions."""
-    return ast.Call(func=ast.Attribute(value=ast.Constant(RUNTIME), attr=function, ctx=ast.Load()), args=list(args), keywords=[])
+    return ast.Call(
+        func=ast.Attribute(value=ast.Constant(RUNTIME), attr=function, ctx=ast.Load()), args=list(args), keywords=[]
+    )
 
 
 def thunk(value: ast.expr) -> ast.Lambda:

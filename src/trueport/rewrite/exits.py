@@ -267,7 +267,11 @@ def _without_assignments(statements: Sequence[ast.stmt], flag: str) -> list[ast.
     """The block without assignments to a flag that nobody reads."""
     out: list[ast.stmt] = []
     for statement in statements:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and statement.targets[0].id == flag:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.targets[0], ast.Name)
+            and statement.targets[0].id == flag
+        ):
             continue
         for field in ("body", "orelse", "finalbody"):
             if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):

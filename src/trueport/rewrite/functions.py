@@ -1,7 +1,7 @@
 """Finding a function's source, compiling its rewritten form, and putting it in the function's place for a while.
 
-The compiled code keeps the user's file name and line numbers, so tracebacks, breakpoints and the places of nodes need no
-map. Functions get their own code back when the rewriting ends, whatever happened.
+The compiled code keeps the user's file name and line numbers, so tracebacks, breakpoints and the places of nodes need
+no map. Functions get their own code back when the rewriting ends, whatever happened.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
     found: list[tuple[ast.FunctionDef, list[str]]] = []
     _search(tree, code, [], found)
     if not found:
-        raise Refused("a function whose source does not match its file", code.co_firstlineno, "save and reload the file")
+        raise Refused(
+            "a function whose source does not match its file", code.co_firstlineno, "save and reload the file"
+        )
     return found[0]
 
 
@@ -165,7 +167,13 @@ def _is_this_lambda(node: ast.Lambda, code: CodeType) -> bool:
 
 def _as_function(node: ast.Lambda) -> ast.FunctionDef:
     body = ast.copy_location(ast.Return(value=node.body), node.body)
-    made: dict[str, Any] = {"name": "tp_lambda", "args": node.args, "body": [body], "decorator_list": [], "returns": None}
+    made: dict[str, Any] = {
+        "name": "tp_lambda",
+        "args": node.args,
+        "body": [body],
+        "decorator_list": [],
+        "returns": None,
+    }
     return ast.copy_location(ast.FunctionDef(**made), node)
 
 
@@ -182,7 +190,9 @@ def _module(filename: str, line: int) -> ast.Module:
     try:
         return _parsed(filename, text)
     except SyntaxError as error:
-        raise Refused("a file that is not plain Python", error.lineno or line, "put the function in a .py file") from None
+        raise Refused(
+            "a file that is not plain Python", error.lineno or line, "put the function in a .py file"
+        ) from None
 
 
 def compile_in_place(
@@ -205,7 +215,13 @@ def compile_in_place(
         inner = ast.ClassDef(**made)
     cells = [c for c in original.co_freevars if c != "__class__" or not classes]
     args = ast.arguments(
-        posonlyargs=[], args=[ast.arg(arg=c) for c in cells], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+        posonlyargs=[],
+        args=[ast.arg(arg=c) for c in cells],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
     )
     outer: dict[str, Any] = {"name": "tp_closure", "args": args, "body": [inner], "decorator_list": [], "returns": None}
     module = ast.Module(body=[ast.FunctionDef(**outer)], type_ignores=[])
@@ -215,7 +231,9 @@ def compile_in_place(
     code = _finished(code, original, runtime)
     if set(code.co_freevars) != set(original.co_freevars):
         raise Refused(
-            "a function whose closure could not be rebuilt", original.co_firstlineno, "pass what it closes over as arguments"
+            "a function whose closure could not be rebuilt",
+            original.co_firstlineno,
+            "pass what it closes over as arguments",
         )
     return code
 

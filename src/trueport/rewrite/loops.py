@@ -1,7 +1,7 @@
 """while, for, and comprehensions.
 
-    while test: B        →          def tp_body(): nonlocal …; B
-                                    runtime.while_(lambda: test, tp_body, get, put, names, look)
+while test: B        →          def tp_body(): nonlocal …; B
+                                runtime.while_(lambda: test, tp_body, get, put, names, look)
 """
 
 from __future__ import annotations
@@ -58,7 +58,13 @@ def rewrite_comprehension(rewriter: Rewriter, node: ast.ListComp | ast.Generator
             rewritten = ast.comprehension(target=first.target, iter=over, ifs=[], is_async=0)
             return same_place(type(node)(elt=element, generators=[rewritten]), node)
     args = ast.arguments(
-        posonlyargs=[], args=[ast.arg(arg=p) for p in params], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+        posonlyargs=[],
+        args=[ast.arg(arg=p) for p in params],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
     )
     each = ast.Lambda(args=args, body=element)
     return same_place(runtime(kind, over, each, ast.Constant(unpack)), node)

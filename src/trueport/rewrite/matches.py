@@ -44,7 +44,9 @@ def _test(pattern: ast.pattern, subject: str, at: ast.AST) -> ast.expr | None:
         case ast.MatchValue(value=value):
             return same_place(ast.Compare(left=name(subject), ops=[ast.Eq()], comparators=[value]), pattern)
         case ast.MatchSingleton(value=value):
-            return same_place(ast.Compare(left=name(subject), ops=[ast.Is()], comparators=[ast.Constant(value)]), pattern)
+            return same_place(
+                ast.Compare(left=name(subject), ops=[ast.Is()], comparators=[ast.Constant(value)]), pattern
+            )
         case ast.MatchAs(pattern=None, name=None):
             return same_place(ast.Constant(True), at)
         case ast.MatchOr(patterns=patterns):

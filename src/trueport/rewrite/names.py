@@ -66,7 +66,7 @@ class _Names(ast.NodeVisitor):
             if name not in hidden and (name not in inner.bound or name in given_away):
                 self.read[name] = None
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _scope  # type: ignore[assignment]
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _scope
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         """Its targets live in the comprehension; a walrus inside it binds in the function around it."""
@@ -77,7 +77,7 @@ class _Names(ast.NodeVisitor):
         self.generic_visit(node)
         self._hidden.pop()
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # type: ignore[assignment]
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
 
 def bound_names(statements: Iterable[ast.AST]) -> list[str]:

@@ -174,7 +174,7 @@ class _WalrusThroughSetter(ast.NodeTransformer):
 
 
 def _bindings(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]:
-    """`if False: a = b = None`: tells the compiler that these names are the function's, although only blocks bind them."""
+    """`if False: a = b = None`: tells the compiler that names are the function's, although only blocks bind them."""
     names = sorted(n for n in bound_names(at.body) if n in scope.local_names)
     inner = sorted(scope.local_names - set(names))
     targets: list[ast.expr] = [name(n, store=True) for n in [*names, *inner]]

@@ -177,7 +177,7 @@ class RuntimeFunctions:
     def comprehension(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace
         sequence = None if trace is None else trace.sequence(over)
-        take = (lambda item: each(*item)) if unpack else each
+        take = _unpacking(each) if unpack else each
         if trace is None or sequence is None:
             return self.list_([take(item) for item in over])
         return trace.collect(sequence, take)
@@ -185,7 +185,7 @@ class RuntimeFunctions:
     def generator(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace
         sequence = None if trace is None else trace.sequence(over)
-        take = (lambda item: each(*item)) if unpack else each
+        take = _unpacking(each) if unpack else each
         if trace is None or sequence is None:
             return (take(item) for item in over)
         return trace.collect(sequence, take)
@@ -206,8 +206,7 @@ class RuntimeFunctions:
             if truth is not True:
                 assert trace is not None
                 rest = others[i + 1 :]
-                more = (lambda other=other, rest=rest: self.and_(other(), *rest)) if rest else other  # type: ignore[misc]
-                return trace.branch(truth, lambda: _truth_of(more()), lambda: False, _NO_STATE)
+                return trace.branch(truth, self._rest(self.and_, other, rest), lambda: False, _NO_STATE)
             value = other()
         return value
 
@@ -220,10 +219,14 @@ class RuntimeFunctions:
             if truth is not False:
                 assert trace is not None
                 rest = others[i + 1 :]
-                more = (lambda other=other, rest=rest: self.or_(other(), *rest)) if rest else other  # type: ignore[misc]
-                return trace.branch(truth, lambda: True, lambda: _truth_of(more()), _NO_STATE)
+                return trace.branch(truth, lambda: True, self._rest(self.or_, other, rest), _NO_STATE)
             value = other()
         return value
+
+    @staticmethod
+    def _rest(combine: Callable[..., Any], first: Thunk, rest: Sequence[Thunk]) -> Thunk:
+        """The truth of the operands that are not evaluated yet."""
+        return lambda: _truth_of(combine(first(), *rest) if rest else first())
 
     def not_(self, value: Any) -> Any:
         trace = TRACE.trace
@@ -244,7 +247,7 @@ class RuntimeFunctions:
             return left == right
         if len(left) != len(right):
             return False
-        pairs = [lambda a=a, b=b: self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]  # type: ignore[misc]
+        pairs = [lambda a=a, b=b: self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]
         return self.and_(True, *pairs)
 
     def ne(self, left: Any, right: Any) -> Any:
@@ -264,7 +267,7 @@ class RuntimeFunctions:
     def in_(self, item: Any, container: Any) -> Any:
         if TRACE.trace is None or not isinstance(container, tuple | list | set | frozenset | range):
             return item in container
-        return self.or_(False, *[lambda other=other: self.eq(item, other) for other in container])  # type: ignore[misc]
+        return self.or_(False, *[lambda other=other: self.eq(item, other) for other in container])
 
     def not_in(self, item: Any, container: Any) -> Any:
         return self.not_(self.in_(item, container))
@@ -275,6 +278,15 @@ class RuntimeFunctions:
     def traced(function: Callable[..., Any]) -> Callable[..., Any]:
         trace = TRACE.trace
         return (None if trace is None else trace.builtin(function)) or function
+
+
+def _unpacking(each: Callable[..., Any]) -> Callable[[Any], Any]:
+    """For `for a, b in …`: the item is the arguments."""
+
+    def take(item: Any) -> Any:
+        return each(*item)
+
+    return take
 
 
 def _read(read: Thunk) -> Any:

@@ -16,12 +16,12 @@ class VersionMismatch(Diagnostic):
 
     ## Mended
     ```sh
-    pip install trueport "onnxruntime>=1.20"
+    pip install trueport "onnxruntime>=1.23"
     ```
 
     ## Fix
-    Install the versions that the finding names. `requirements.lock` in the repository holds a set that
-    was tested as a whole.
+    Install the versions that the finding names; `trueport doctor` lists what is installed and what was
+    tried. `requirements.lock` in the repository holds a set that was tested as a whole.
     """
 
     code = "TP602"

@@ -99,7 +99,7 @@ def _square_of_length(op: Builder, z: Complex, keepdims: int) -> Tensor:
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
-def conj(op: Builder, self: Complex | Tensor) -> Complex | Tensor:
+def conj(op: Builder, self: Any) -> Any:
     """_conj(Tensor(a) self) -> Tensor(a): a real number is its own conjugate, and autograd asks for it"""
     if isinstance(self, Tensor):
         return self

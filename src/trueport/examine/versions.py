@@ -1,0 +1,116 @@
+"""Whether the installed packages are ones with which this can work, asked before anything fails far from the cause."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
+
+NEEDED: Mapping[str, str] = {
+    "torch": ">=2.13,<2.14",
+    "onnx": ">=1.20",
+    "onnx-ir": ">=1.1",
+    "onnxscript": ">=0.7",
+    "onnxruntime": ">=1.23",
+    "numpy": ">=1.26",
+}
+"""As in pyproject.toml (a test compares them); pip can be talked out of them, and a later install can break them."""
+
+RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-rocm")
+"""Packages that all install the one module `onnxruntime`; any of them will do, two of them overwrite each other."""
+
+FindVersion = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BadPair:
+    """Two packages that fail together in a way that does not name the cause."""
+
+    one: str
+    one_versions: str
+    other: str
+    other_versions: str
+    why: str
+    fix: str
+
+
+BAD_PAIRS = (
+    BadPair(
+        "onnxruntime",
+        "<1.19",
+        "numpy",
+        ">=2",
+        "onnxruntime before 1.19 was built for numpy 1 and cannot be imported with numpy 2",
+        'pip install "onnxruntime>=1.19"',
+    ),
+)
+
+
+def installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def versions_found() -> tuple[Diagnostic, ...]:
+    """What is wrong with the packages of this process; they do not change while it runs."""
+    return judge_versions(installed)
+
+
+def judge_versions(version_of: FindVersion) -> tuple[Diagnostic, ...]:
+    """A finding for each package that is too old (an error) or newer than what was tried (a warning), for each known
+    bad pair, and for two runtimes in one place.
+    """
+    runtimes = [name for name in RUNTIMES if version_of(name) is not None]
+
+    def version(package: str) -> Version | None:
+        text = version_of(runtimes[0] if package == "onnxruntime" and runtimes else package)
+        return Version(text) if text else None
+
+    found = [_judged(package, wanted, version(package)) for package, wanted in NEEDED.items()]
+    found += [_pair(pair) for pair in BAD_PAIRS if _matches(pair, version)]
+    if len(runtimes) > 1:
+        found.append(
+            VersionMismatch(
+                message=f"{' and '.join(runtimes)} are installed, and share one folder: the last one installed wins",
+                fix=f"pip uninstall {' '.join(runtimes)}, then install the one that is meant",
+                severity=Severity.WARNING,
+            )
+        )
+    return tuple(one for one in found if one is not None)
+
+
+def _judged(package: str, wanted: str, version: Version | None) -> Diagnostic | None:
+    if version is None or SpecifierSet(wanted).contains(version, prereleases=True):
+        return None  # what is not installed at all has failed before this
+    lowest = min(Version(limit.version) for limit in SpecifierSet(wanted) if limit.operator == ">=")
+    too_old = version.release < lowest.release
+    what = f"older than what trueport needs ({wanted})" if too_old else f"newer than what was tried ({wanted})"
+    return VersionMismatch(
+        message=f"{package} {version} is {what}",
+        fix=f'pip install "{package}{wanted}"',
+        severity=Severity.ERROR if too_old else Severity.WARNING,
+    )
+
+
+def _matches(pair: BadPair, version: Callable[[str], Version | None]) -> bool:
+    one, other = version(pair.one), version(pair.other)
+    return (
+        one is not None
+        and other is not None
+        and SpecifierSet(pair.one_versions).contains(one, prereleases=True)
+        and SpecifierSet(pair.other_versions).contains(other, prereleases=True)
+    )
+
+
+def _pair(pair: BadPair) -> Diagnostic:
+    return VersionMismatch(message=pair.why, fix=pair.fix)

@@ -1,0 +1,67 @@
+"""`trueport doctor`: this machine, and the one where the model will run."""
+
+from __future__ import annotations
+
+import onnxruntime
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from trueport.cli.doctor import parse_target
+from trueport.cli.main import main
+from trueport.cli.outcome import Exit
+from trueport.errors import UsageError
+from trueport.examine import versions
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["doctor", *arguments])
+
+
+def test_it_lists_what_is_installed_and_what_it_loads() -> None:
+    done = doctor()
+    assert done.exit_code == Exit.FAITHFUL, done.output
+    assert f"torch        {torch.__version__}" in done.stdout
+    assert f"onnxruntime {onnxruntime.__version__}" in done.stdout
+    assert "no known bad pair" in done.stdout
+
+
+def test_a_runtime_that_takes_the_default_export() -> None:
+    done = doctor("--target", "onnxruntime==1.17")
+    assert done.exit_code == Exit.FAITHFUL
+    assert "opsets up to 20, IR versions up to 9" in done.stdout
+    assert "opset 20: fits" in done.stdout
+
+
+def test_a_runtime_that_needs_a_lower_opset_is_told_which() -> None:
+    done = doctor("--target", "onnxruntime==1.16.3")
+    assert done.exit_code == Exit.FINDINGS
+    assert "error[TP601]" in done.stdout
+    assert "export with --opset 19" in done.stdout
+
+
+def test_a_runtime_that_is_too_old_for_everything() -> None:
+    done = doctor("--target", "onnxruntime==1.12")
+    assert done.exit_code == Exit.FINDINGS
+    assert "install onnxruntime>=1.15 there" in done.stdout
+
+
+def test_an_opset_says_who_loads_it() -> None:
+    assert "onnxruntime 1.16 and newer" in doctor("--target", "opset==19").stdout
+    refused = doctor("--target", "opset==11")
+    assert refused.exit_code == Exit.FINDINGS
+    assert "export with --opset 18" in refused.stdout
+
+
+def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = versions.judge_versions({**{name: "99" for name in versions.NEEDED}, "onnx": "1.2"}.get)
+    monkeypatch.setattr(versions, "versions_found", lambda: old)
+    done = doctor()
+    assert done.exit_code == Exit.FINDINGS
+    assert "onnx 1.2 is older" in done.stdout
+
+
+@pytest.mark.parametrize("text", ["onnxruntime", "onnxruntime==new", "opset==x", "tensorrt==10"])
+def test_a_target_that_is_not_understood_shows_how_to_write_one(text: str) -> None:
+    with pytest.raises(UsageError, match="is not understood"):
+        parse_target(text)

@@ -1,0 +1,73 @@
+"""Installed packages that do not work together are named before anything fails far from the cause."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from trueport.diagnostics import Diagnostic
+from trueport.examine.versions import NEEDED, judge_versions
+
+GOOD = {
+    "torch": "2.13.0+cpu",
+    "onnx": "1.23.2",
+    "onnx-ir": "1.1.0",
+    "onnxscript": "0.7.2",
+    "onnxruntime": "1.31.1",
+    "numpy": "2.4.6",
+}
+
+
+def found(**changed: str | None) -> list[Diagnostic]:
+    versions = GOOD | {name.replace("_", "-"): version for name, version in changed.items()}
+    return list(judge_versions(versions.get))
+
+
+def test_what_is_needed_is_what_pyproject_says() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    declared = {requirement.name: requirement.specifier for requirement in map(Requirement, project["dependencies"])}
+    assert {name: Requirement(f"{name}{wanted}").specifier for name, wanted in NEEDED.items()} == {
+        name: declared[name] for name in NEEDED
+    }
+
+
+def test_the_tested_set_is_in_order() -> None:
+    assert found() == []
+
+
+def test_a_package_that_is_too_old_is_an_error_with_the_command_that_mends_it() -> None:
+    (one,) = found(onnx="1.15.0")
+    assert (one.code, one.is_error) == ("TP602", True)
+    assert one.message == "onnx 1.15.0 is older than what trueport needs (>=1.20)"
+    assert one.fix == 'pip install "onnx>=1.20"'
+
+
+def test_a_package_that_is_newer_than_what_was_tried_is_a_warning() -> None:
+    (one,) = found(torch="2.14.0")
+    assert not one.is_error
+    assert "newer than what was tried" in one.message
+
+
+@pytest.mark.parametrize("version", ["2.13.1", "2.13.0rc3", "2.13.0a0+git"])
+def test_builds_of_the_right_release_are_welcome(version: str) -> None:
+    assert not [one for one in found(torch=version) if one.is_error]
+
+
+def test_a_known_bad_pair_says_why() -> None:
+    messages = [one.message for one in found(onnxruntime="1.18.0")]
+    assert any("built for numpy 1" in message for message in messages)
+
+
+def test_two_runtimes_in_one_folder() -> None:
+    (one,) = found(onnxruntime_gpu="1.31.1")
+    assert "onnxruntime and onnxruntime-gpu" in one.message
+    assert not one.is_error
+
+
+def test_another_build_of_the_runtime_counts_as_the_runtime() -> None:
+    assert found(onnxruntime=None, onnxruntime_gpu="1.31.1") == []
+    (old,) = found(onnxruntime=None, onnxruntime_gpu="1.20.0")
+    assert old.is_error
