@@ -12,6 +12,7 @@ from trueport.capture.lists import Parts, TracedList
 from trueport.capture.rows import ItemShape, NotAlike, Rows
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.load.structures import flatten
+from trueport.source import Place
 
 
 @dataclass(eq=False)
@@ -62,7 +63,10 @@ class FilledList:
         rows = traced.rows[id(self)]
         if rows.was_read or held.parts[0] is not rows or len(held.parts) > 2:
             return None
-        items = list(held.parts[1]) if len(held.parts) == 2 else []  # type: ignore[arg-type]
+        added = held.parts[1] if len(held.parts) == 2 else ()
+        if isinstance(added, Rows):
+            return None
+        items = list(added)
         if any(column.is_packed for column in self.shape.columns):
             return None
         try:
@@ -71,9 +75,13 @@ class FilledList:
         except NotAlike:
             return None
 
-    def interleaved(self, columns: Sequence[Sequence[torch.Tensor]]) -> Parts:
-        """Rows of what several appends of each round gave, in the order of the appends."""
-        made = []
-        for turns in columns:
-            made.append(turns[0] if len(turns) == 1 else torch.stack(list(turns), 1).flatten(0, 1))
-        return Parts((Rows(self.shape, tuple(made)),))
+    def leave(self, turns: Sequence[tuple[torch.Tensor, ...]] | None, place: Place) -> TracedList:
+        """The list after the loop: what it held before, then rows of what the appends of each round gave, in turn."""
+        parts = self.before
+        if turns is not None:
+            columns = [turn[0] if len(turn) == 1 else torch.stack(turn, 1).flatten(0, 1) for turn in zip(*turns, strict=True)]
+            parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
+        made = self.container if self.container is not None else TracedList()
+        made.hold(parts)
+        made.place = place
+        return made

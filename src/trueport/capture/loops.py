@@ -371,16 +371,8 @@ class _Plan:
             written.append((base, self._settle(slot, end, inits, outputs, results)))
         lists = self._settle_lists(traced, trips, mark, inits, outputs, results)
         self._append(traced, trips, first, inits, outputs, results)
-        named = {filled.name: parts for filled, parts in lists if filled.container is None}
-        for i, slot in enumerate(self._slots):
-            if slot.rows:
-                after[i] = TracedList.of(named[slot.name])
-                after[i].place = self._place
-        self._state.put(tuple(after))
-        for filled, parts in lists:
-            if filled.container is not None:
-                filled.container.hold(parts)
-                filled.container.place = self._place
+        named = {filled.name: filled.leave(turns, self._place) for filled, turns in lists}
+        self._state.put(tuple(named[s.name] if s.rows else a for s, a in zip(self._slots, after, strict=True)))
         for content, last in contents:
             content.put(last)
         for base, result in written:
@@ -485,46 +477,44 @@ class _Plan:
 
     def _settle_lists(
         self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]
-    ) -> list[tuple[FilledList, Parts]]:
-        """What lists hold after the loop. Those that rounds only append to are scanned outputs, which come last."""
-        settled: list[tuple[FilledList, Parts]] = []
+    ) -> list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]]:
+        """The tensors that hold each list after the loop, one set for each item that a round appends; None where it stays.
+
+        Lists that rounds only append to are scanned outputs, which come last.
+        """
+        settled: list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]] = []
         scanned: list[tuple[FilledList, list[Any]]] = []
         for filled in self._lists:
             held = filled.after(traced, self._slots)
             assert held is not None
             items = filled.appended(held, traced, lambda size: self._is_inner(size, mark))
-            if items is not None:
-                unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
-                traced.params = [p for p in traced.params if not any(p is value for value in unused)]
-                scanned.append((filled, items))
-            else:
-                tensors = self._settle(filled.slot, filled.end, inits, outputs, results)
-                settled.append((filled, Parts((Rows(filled.shape, tensors),))))
+            if items is None:
+                settled.append((filled, [self._settle(filled.slot, filled.end, inits, outputs, results)]))
+                filled.before = Parts(())
+                continue
+            unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
+            traced.params = [p for p in traced.params if not any(p is value for value in unused)]
+            scanned.append((filled, items))
         for filled, items in scanned:
             if trips is None and items:
                 trips = self._tracer.symbols.shapes.new_data_size()
-            settled.append((filled, self._scanned(filled, items, traced, trips, outputs, results)))
+            made = [self._scanned(filled, item, traced, trips, outputs, results) for item in items]
+            settled.append((filled, made or None))
         return settled
 
     def _scanned(
-        self, filled: FilledList, items: list[Any], traced: Round, trips: Any, outputs: list[Any], results: list[Any]
-    ) -> Parts:
-        """What a round appends is an item of a scanned output for each column; several items a round take turns."""
-        if not items:
-            return filled.before
+        self, filled: FilledList, item: Any, traced: Round, trips: Any, outputs: list[Any], results: list[Any]
+    ) -> tuple[torch.Tensor, ...]:
+        """What a round appends, as a scanned output for each column."""
         with inside(self._tracer, traced.region):
-            each = [filled.shape.rows([item]).tensors for item in items]
-            each = [tuple(tensor.squeeze(0) for tensor in tensors) for tensors in each]
+            columns = [tensor.squeeze(0) for tensor in filled.shape.rows([item]).tensors]
         made = []
-        for column in zip(*each, strict=True):
-            parts = []
-            for tensor in column:
-                outputs.append(self._tracer.value(self._tracer.adopt_all(tensor)))
-                wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
-                results.append(self._tracer.value(wrapper))
-                parts.append(wrapper)
-            made.append(parts)
-        return filled.before.then(filled.interleaved(made))
+        for tensor in columns:
+            outputs.append(self._tracer.value(self._tracer.adopt_all(tensor)))
+            wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
+            results.append(self._tracer.value(wrapper))
+            made.append(wrapper)
+        return tuple(made)
 
     def _cannot_grow(self, filled: FilledList) -> None:
         raise ExportError(
