@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 import sympy
 
+from trueport.capture.failures import place_of
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from trueport.capture.symbols import Symbols
 
 
+_TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool")
 _MOST_TAILS = 6
 """Each doubles what follows it."""
 
@@ -55,14 +58,22 @@ class Demand:
             return
         self.require(frame, places)
 
-    def require(self, frame: FrameType | None, places: Places) -> None:
+    def require(self, frame: FrameType | None, places: Places, place: Place | None = None) -> None:
         """Ask for the function of this frame to be rewritten, unless it is already."""
         if self._rewriting is None or frame is None:
             return
         while frame.f_code.co_name in COMPREHENSIONS and frame.f_back is not None:
             frame = frame.f_back
         if not self._rewriting.covers(frame.f_code):
-            raise NeedsRewrite(frame.f_code, places.here())
+            raise NeedsRewrite(frame.f_code, place or places.here())
+
+    def retry(self, failure: Exception, places: Places) -> None:
+        """A traced number met something that takes plain ones only: in rewritten code, it may not."""
+        if not isinstance(failure, TypeError) or not any(word in str(failure) for word in _TRACED_NUMBERS):
+            return
+        frames = [f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code)]
+        if frames:
+            self.require(frames[-1], places, place_of(failure.__traceback__, places))
 
     def want_tail(self, code: CodeType | None, line: int) -> None:
         """Start again with the rest of the block inside the branch on this line; returns where that was tried."""

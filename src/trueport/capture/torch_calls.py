@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.sequences import OpenSequence
@@ -39,12 +40,6 @@ _FOR_THE_USER = frozenset(
         torch.Tensor.__len__,
         torch.Tensor.__contains__,
         torch.Tensor.__iter__,
-        torch.Tensor.is_nonzero,
-        torch.Tensor.equal,
-        torch.Tensor.allclose,
-        torch.is_nonzero,
-        torch.equal,
-        torch.allclose,
     }
 )
 """Functions that ask for a plain bool or number on behalf of the code that calls them; the others ask for torch."""
@@ -81,6 +76,8 @@ class TorchCalls(TorchFunctionMode):
             return _set_data(*args)
         elif func in _PLAIN_NUMBERS:
             return self._plain_number(func, args[0])
+        elif func in COMPARISONS:
+            return COMPARISONS[func](*args, **kwargs)
         elif func is torch.Tensor.tolist:
             return _to_list(args[0])
         elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):

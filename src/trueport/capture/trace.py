@@ -103,6 +103,7 @@ def _trace(
     except (ExportError, WritesInPlace, ReadsState):
         raise
     except Exception as failure:
+        demand.retry(failure, tracer.places)
         raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure
     finally:
         tracer.places.end()

@@ -140,7 +140,12 @@ def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
         raise Refused(
             "a function whose source does not match its file", code.co_firstlineno, "save and reload the file"
         )
-    return found[0]
+    return min(found, key=lambda each: _extent(each[0]))  # of lambdas in lambdas, the innermost
+
+
+def _extent(node: ast.FunctionDef) -> tuple[int, int]:
+    last = node.body[-1]
+    return (last.end_lineno or 0) - node.body[0].lineno, (last.end_col_offset or 0) - node.body[0].col_offset
 
 
 def _search(node: ast.AST, code: CodeType, classes: list[str], found: list[tuple[ast.FunctionDef, list[str]]]) -> None:
@@ -158,11 +163,11 @@ def _search(node: ast.AST, code: CodeType, classes: list[str], found: list[tuple
 
 
 def _is_this_lambda(node: ast.Lambda, code: CodeType) -> bool:
-    if node.lineno != code.co_firstlineno and node.body.lineno != code.co_firstlineno:
-        return False
-    spans = [p for p in code.co_positions() if p[2] is not None and p[3] is not None and p[0] == node.body.lineno]
-    end = node.body.end_col_offset or 0
-    return any(p[2] == node.body.col_offset and (p[1] != node.body.end_lineno or p[3] == end) for p in spans)
+    """Whether all instructions come from inside the lambda's body."""
+    body = node.body
+    first, last = (body.lineno, body.col_offset), (body.end_lineno or body.lineno, body.end_col_offset or 0)
+    spans = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    return bool(spans) and all(first <= (p[0], p[2]) and (p[1], p[3]) <= last for p in spans)  # type: ignore[operator]
 
 
 def _as_function(node: ast.Lambda) -> ast.FunctionDef:

@@ -1,10 +1,10 @@
-"""`match` over plain values becomes branches; other patterns stay as they are, and are refused where they decide."""
+"""`match` over values, names and sequences becomes branches; other patterns stay, and are refused where they decide."""
 
 from __future__ import annotations
 
 import ast
 
-from trueport.rewrite.build import assign, name, same_place
+from trueport.rewrite.build import assign, name, runtime, same_place
 
 
 def as_branches(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -20,37 +20,58 @@ def as_branches(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _is_plain(match: ast.Match) -> bool:
-    return all(_test(case.pattern, "tp_subject", match) is not None for case in match.cases)
+    return all(_tests(case.pattern, name("tp_subject"), match) is not None for case in match.cases)
 
 
 def _branches(match: ast.Match) -> list[ast.stmt]:
     subject = f"tp_subject_{match.lineno}_{match.col_offset}"
     rest: list[ast.stmt] = []
     for case in reversed(match.cases):
-        test = _test(case.pattern, subject, match)
-        assert test is not None
+        tests = _tests(case.pattern, name(subject), match)
+        assert tests is not None
         if case.guard is not None:
-            test = same_place(ast.BoolOp(op=ast.And(), values=[test, case.guard]), case.pattern)
-        if isinstance(test, ast.Constant) and test.value is True:
-            rest = case.body
+            tests.append(case.guard)
+        if tests:
+            rest = [same_place(ast.If(test=_all_of(tests, case.pattern), body=case.body, orelse=rest), case.pattern)]
         else:
-            rest = [same_place(ast.If(test=test, body=case.body, orelse=rest), case.pattern)]
+            rest = case.body
     return [assign(subject, match.subject, match), *rest]
 
 
-def _test(pattern: ast.pattern, subject: str, at: ast.AST) -> ast.expr | None:
-    """The test that a pattern makes; None for patterns that bind or take apart."""
+def _all_of(tests: list[ast.expr], at: ast.AST) -> ast.expr:
+    return tests[0] if len(tests) == 1 else same_place(ast.BoolOp(op=ast.And(), values=tests), at)
+
+
+def _tests(pattern: ast.pattern, subject: ast.expr, at: ast.AST) -> list[ast.expr] | None:
+    """What must hold, one after the other, for a pattern to match; names are bound on the way. None where unknown."""
     match pattern:
         case ast.MatchValue(value=value):
-            return same_place(ast.Compare(left=name(subject), ops=[ast.Eq()], comparators=[value]), pattern)
+            return [same_place(ast.Compare(left=subject, ops=[ast.Eq()], comparators=[value]), pattern)]
         case ast.MatchSingleton(value=value):
-            return same_place(
-                ast.Compare(left=name(subject), ops=[ast.Is()], comparators=[ast.Constant(value)]), pattern
-            )
+            return [same_place(ast.Compare(left=subject, ops=[ast.Is()], comparators=[ast.Constant(value)]), pattern)]
         case ast.MatchAs(pattern=None, name=None):
-            return same_place(ast.Constant(True), at)
+            return []
+        case ast.MatchAs(pattern=inner, name=str(bound)):
+            tests = [] if inner is None else _tests(inner, subject, at)
+            binding = ast.NamedExpr(target=name(bound, store=True), value=subject)
+            return None if tests is None else [*tests, same_place(runtime("bound", binding), pattern)]
+        case ast.MatchSequence(patterns=patterns) if not any(isinstance(p, ast.MatchStar) for p in patterns):
+            return _sequence_tests(patterns, subject, pattern)
         case ast.MatchOr(patterns=patterns):
-            tests = [_test(p, subject, at) for p in patterns]
-            known = [t for t in tests if t is not None]
-            return same_place(ast.BoolOp(op=ast.Or(), values=known), pattern) if len(known) == len(tests) else None
+            choices = [_tests(p, subject, at) for p in patterns]
+            known = [_all_of(tests, p) for tests, p in zip(choices, patterns, strict=True) if tests]
+            if len(known) < len(choices):
+                return None
+            return [same_place(ast.BoolOp(op=ast.Or(), values=known), pattern)]
     return None
+
+
+def _sequence_tests(patterns: list[ast.pattern], subject: ast.expr, at: ast.pattern) -> list[ast.expr] | None:
+    tests = [same_place(runtime("is_sequence", subject, ast.Constant(len(patterns))), at)]
+    for i, pattern in enumerate(patterns):
+        item = same_place(ast.Subscript(value=subject, slice=ast.Constant(i), ctx=ast.Load()), pattern)
+        inner = _tests(pattern, item, at)
+        if inner is None:
+            return None
+        tests += inner
+    return tests

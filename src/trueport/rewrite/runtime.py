@@ -272,6 +272,17 @@ class RuntimeFunctions:
     def not_in(self, item: Any, container: Any) -> Any:
         return self.not_(self.in_(item, container))
 
+    # --- patterns
+
+    @staticmethod
+    def bound(_value: Any) -> bool:
+        """A pattern that only gives its subject a name."""
+        return True
+
+    @staticmethod
+    def is_sequence(subject: Any, length: int) -> bool:
+        return isinstance(subject, Sequence) and not isinstance(subject, str | bytes) and len(subject) == length
+
     # --- builtins
 
     @staticmethod

@@ -1,0 +1,38 @@
+"""Torch functions that compare whole tensors and give a Python bool: in a trace, a symbol for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+
+def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:
+    """Tensors of different sizes are not equal; only those of one size can be compared."""
+    if input.dim() != other.dim():
+        return False
+    same_sizes = RUNTIME_FUNCTIONS.eq(tuple(input.shape), tuple(other.shape))
+    return RUNTIME_FUNCTIONS.and_(same_sizes, lambda: (input == other).all().item())
+
+
+def _allclose(
+    input: torch.Tensor, other: torch.Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
+    return torch.isclose(input, other, rtol, atol, equal_nan).all().item()
+
+
+def _is_nonzero(input: torch.Tensor) -> Any:
+    return (input != 0).reshape(()).item()
+
+
+COMPARISONS: dict[Any, Callable[..., Any]] = {
+    torch.equal: _equal,
+    torch.Tensor.equal: _equal,
+    torch.allclose: _allclose,
+    torch.Tensor.allclose: _allclose,
+    torch.is_nonzero: _is_nonzero,
+    torch.Tensor.is_nonzero: _is_nonzero,
+}
