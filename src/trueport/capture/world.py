@@ -67,7 +67,12 @@ class World:
             self._keep_attributes(value, depth)
 
     def _keep_cells(self, function: FunctionType, depth: int) -> None:
-        if (function.__module__ or "").split(".")[0] in _FOREIGN:
+        room = (function.__module__ or "").split(".")[0]
+        if room == "trueport":  # a wrapper around functions of the user's
+            for cell in function.__closure__ or ():
+                if isinstance(_content(cell), FunctionType):
+                    self._keep(_content(cell), depth)
+        if room in _FOREIGN:
             return
         for cell in function.__closure__ or ():
             if id(cell) in self._kept:
