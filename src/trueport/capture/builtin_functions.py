@@ -156,7 +156,8 @@ def _all_items(control: ControlFlow, items: Any) -> torch.Tensor:
 
 @_for(abs)
 def _abs(_: ControlFlow, value: Any) -> Any:
-    return torch.sym_max(value, -value) if isinstance(value, Symbolic) else abs(value)
+    negated: Any = -value
+    return torch.sym_max(value, negated) if isinstance(value, Symbolic) else abs(value)
 
 
 @_for(enumerate)
