@@ -181,7 +181,8 @@ def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
 
 @_for(reversed)
 def _reversed(control: ControlFlow, items: Any) -> Any:
-    sequence = control.sequence(items)
+    # Torch's own reversed() makes a flipped copy: a write to a row of it does not reach the tensor.
+    sequence = control.sequence(items.flip(0) if isinstance(items, torch.Tensor) else items)
     if sequence is None:
         return reversed(items)
     return OpenSequence(sequence.length, lambda i: sequence.at(sequence.length - 1 - i))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.graph import Control, Node, Number, Region, Returns, Value
+from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.merging import Disagreement, Symbolic, describe
 from trueport.capture.sequences import GrownList
 from trueport.capture.world import Change, World, fill
@@ -63,6 +64,8 @@ class Slot:
     structure: Structure | None = None
     leaves: list[Carried | None] | None = None
     structure_leaves: list[Any] = field(default_factory=list)
+    alike: list[list[torch.Tensor]] = field(default_factory=list)
+    """For each leaf, the very tensors that it may be when a round begins or the loop ends."""
     grows: bool = False
     lost: bool = False
 
@@ -141,6 +144,7 @@ class _Plan:
         self._slots = [Slot(name, value) for name, value in zip(state.names, self._before, strict=True)]
         self._contents: dict[tuple[int, Any], Content] = {}
         self._bases: dict[int, tuple[torch.Tensor, Slot]] = {}
+        self._values: LastValues = {}
 
     # --- tracing one round
 
@@ -153,9 +157,11 @@ class _Plan:
             traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
             traced.params = [Number(traced.iteration.node.expr, int)]
             self._enter(traced)
-            traced.going = step(traced.iteration)
+            going = step(traced.iteration)
+            traced.going = going if isinstance(going, bool) else self._control.predicate(going)
             traced.after = self._state.get()
             traced.changes = tuple(world.changes())
+            self._values = last_values(tracer, traced.after, [change.after for change in traced.changes])
         traced.writes = tuple(writes)
         world.restore()
         self._state.put(self._before)
@@ -178,19 +184,20 @@ class _Plan:
             return slot.before
         originals = slot.structure_leaves
         values = []
-        for leaf, original in zip(slot.leaves, originals, strict=True):
-            values.append(original if leaf is None else self._parameter(leaf, traced))
+        for leaf, original, alike in zip(slot.leaves, originals, slot.alike, strict=True):
+            values.append(original if leaf is None else self._parameter(leaf, traced, alike))
         traced.entered[id(slot)] = values
         assert slot.structure is not None
         return slot.structure.build(values)
 
-    def _parameter(self, leaf: Carried, traced: Round) -> Any:
+    def _parameter(self, leaf: Carried, traced: Round, alike: list[torch.Tensor]) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             traced.params.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
             return wrapper
         assert isinstance(leaf.kind, type)
         number = shapes.new_data_number(leaf.kind, leaf.low)
@@ -214,7 +221,7 @@ class _Plan:
                 slot = Slot("a tensor", write.base)
                 slot.structure = flatten(write.base, "tensor")[1]
                 slot.leaves = [self._carried(write.base, None, mark)]
-                slot.structure_leaves = [write.base]
+                slot.structure_leaves, slot.alike = [write.base], [[]]
                 self._bases[id(write.base)] = (write.base, slot)
                 new = True
         return new
@@ -250,6 +257,7 @@ class _Plan:
         if leaves is None:
             slot.lost = True
             return True
+        _remember(slot, leaves)
         entered = traced.entered[id(slot)]
         new = False
         for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
@@ -269,11 +277,13 @@ class _Plan:
             return True
         found, structure = flatten(model, slot.name)
         slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
-        slot.leaves = [None] * len(found)
+        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
         ends = self._leaves_like(slot, after)
         if ends is None or any(not leaf.known for leaf in found):
             slot.lost = True
             return True
+        _remember(slot, slot.structure_leaves)
+        _remember(slot, ends)
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if slot.before is UNBOUND else start
             slot.leaves[i] = self._learn_leaf(None, begins, start, end, mark, slot)
@@ -353,7 +363,7 @@ class _Plan:
     def _same(self, start: Any, end: Any) -> bool:
         if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):
             adopt = self._tracer.adopt_all
-            return self._tracer.value(adopt(start)) is self._tracer.value(adopt(end))
+            return self._tracer.value(adopt(start)) is self._last(end)
         if isinstance(start, Symbolic) and isinstance(end, Symbolic):
             return bool(start.node.expr == end.node.expr)
         return type(start) is type(end) and not isinstance(start, (torch.Tensor, *Symbolic)) and bool(start == end)
@@ -419,11 +429,10 @@ class _Plan:
         self, traced: Round, trips: Any, first: Any, inits: list[Any], outputs: list[Any], results: list[Value | Number]
     ) -> None:
         symbols = self._tracer.symbols
-        going = traced.going if isinstance(traced.going, bool) else self._control.predicate(traced.going)
         count = trips if trips is None or isinstance(trips, int) else symbols.number_of(trips)
         begin = None if first is None else self._control.predicate(first)
         traced.region.params = traced.params
-        traced.region.outputs = [going, *outputs]
+        traced.region.outputs = [traced.going, *outputs]
         node = Node(
             Control.LOOP, (count, begin, *inits), {}, tuple(results), Returns.TUPLE, self._place, (traced.region,)
         )
@@ -440,13 +449,13 @@ class _Plan:
             return slot.before
         ends = [end] if isinstance(end, torch.Tensor) else [leaf.value for leaf in flatten(end, slot.name)[0]]
         values = []
-        for leaf, original, last in zip(slot.leaves, slot.structure_leaves, ends, strict=True):
+        for leaf, original, last, alike in zip(slot.leaves, slot.structure_leaves, ends, slot.alike, strict=True):
             if leaf is None:
                 values.append(original if slot.before is not UNBOUND else last)
                 continue
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
-            values.append(self._result(leaf, results))
+            values.append(self._result(leaf, results, alike))
         return slot.structure.build(values)
 
     def _start(self, leaf: Carried) -> Any:
@@ -463,20 +472,25 @@ class _Plan:
             return self._tracer.value(made)
         return self._noted(leaf.start, leaf)
 
+    def _last(self, tensor: torch.Tensor) -> Value:
+        """The value of a tensor at the end of the last traced round."""
+        return self._values.get(id(tensor)) or self._tracer.value(self._tracer.adopt_all(tensor))
+
     def _noted(self, value: Any, leaf: Carried) -> Any:
         if isinstance(value, torch.Tensor):
-            return self._tracer.value(self._tracer.adopt_all(value))
+            return self._last(value)
         if isinstance(value, Symbolic):
             return self._tracer.symbols.number_of(value)
         return value if leaf.is_tensor else leaf.kind(value)  # type: ignore[operator]
 
-    def _result(self, leaf: Carried, results: list[Any]) -> Any:
+    def _result(self, leaf: Carried, results: list[Any], alike: list[torch.Tensor]) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             results.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
             return wrapper
         assert isinstance(leaf.kind, type)
         number = shapes.new_data_number(leaf.kind, leaf.low)
@@ -496,7 +510,7 @@ class _Plan:
             return self._cannot_grow(slot, appended)
         if rounds.count is None:
             rounds.count = self._tracer.symbols.shapes.new_data_size()
-        outputs.append(self._tracer.value(self._tracer.adopt_all(item)))
+        outputs.append(self._last(item))
         wrapper = self._tracer.fresh(item.dtype, [rounds.count, *item.shape], item.device)
         results.append(self._tracer.value(wrapper))
         return GrownList(list(slot.before), wrapper, rounds.count)
@@ -512,6 +526,12 @@ class _Plan:
                 )
             ]
         )
+
+
+def _remember(slot: Slot, leaves: list[Any]) -> None:
+    for alike, value in zip(slot.alike, leaves, strict=True):
+        if isinstance(value, torch.Tensor):
+            alike.append(value)
 
 
 def _is_grown(before: Any, after: Any) -> bool:
