@@ -158,6 +158,22 @@ def test_a_single_tensor_needs_no_tuple():
     assert trueport.export(nn.Linear(3, 2).eval(), x(2, 3)).report.verified
 
 
+def test_a_program_takes_and_gives_bfloat16():
+    """numpy has no such dtype, so these tensors go to the runtime and back as bits."""
+    model = nn.Linear(3, 2).bfloat16().eval()
+    program = trueport.export(model, (x(2, 3).bfloat16(),), dynamic_shapes=({0: "rows"},))
+    y = x(5, 3).bfloat16()
+    with torch.no_grad():
+        assert program(y).dtype is torch.bfloat16
+        torch.testing.assert_close(program(y), model(y), rtol=2e-2, atol=2e-2)
+
+
+def test_a_program_takes_tensors_of_any_layout():
+    program = trueport.export(lambda y: y * 2, (x(2, 3),), dynamic_shapes=({0: "rows", 1: "columns"},))
+    for y in (x(3, 5).t(), x(4, 8)[:, ::2], x(6, 2).expand(6, 2), x(0, 3)):
+        assert_same(program(y), y * 2)
+
+
 # --- what is told
 
 

@@ -20,6 +20,11 @@ from trueport.errors import UsageError
 from trueport.load.job import Job, LeafKind
 from trueport.lower.write import write
 from trueport.report import Report
+from trueport.verify.child import read
+from trueport.verify.tensors import tensor_data, to_torch
+
+_BITS = {1: torch.uint8, 2: torch.uint16}
+"""As what the bits of a dtype are handed to numpy that numpy has no name for (bfloat16, 8-bit floats)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +56,15 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the ONNX model. State that was lifted to inputs starts from the model's own buffers at each call."""
-        session = self._session()
-        outputs = session.run(list(self.output_names), self.feeds(args, kwargs))
-        return self._rebuild(outputs)
+        import onnxruntime
+
+        declared = {value.name: value.dtype for value in self.model.graph.inputs}
+        feeds = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(_bits(array), int(declared[name] or 0))
+            for name, array in self.feeds(args, kwargs).items()
+        }
+        outputs = self._session().run_with_ort_values(list(self.output_names), feeds)
+        return self._rebuild([to_torch(tensor_data(*tensor)) for output in outputs for tensor in read(output)])
 
     def feeds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """What to hand to a runtime for these arguments, by input name."""
@@ -67,18 +78,18 @@ class Program:
         declared = {value.name: value.dtype for value in self.model.graph.inputs}
         return {name: _array(value, declared[name]) for name, value in by_name.items()}
 
-    def _rebuild(self, outputs: Sequence[Any]) -> Any:
+    def _rebuild(self, outputs: Sequence[torch.Tensor]) -> Any:
         given = iter(outputs)
         values: list[Any] = []
         for output in self._graph.outputs[: self._graph.returns.count]:
             if not is_carried(output.value):
                 values.append(output.value)
                 continue
-            array = next(given)
+            tensor = next(given)
             if isinstance(output.value, Value):
-                values.append(torch.from_numpy(np.array(array)))
+                values.append(tensor)
             elif isinstance(output.value, Number):
-                values.append(output.value.kind(array.item()))
+                values.append(output.value.kind(tensor.item()))
             else:
                 values.append(output.value)
         return self._graph.returns.build(values)
@@ -120,7 +131,8 @@ def refuse_path(path: Path, overwrite: bool) -> None:
     if not path.parent.is_dir():
         raise UsageError([UsageFault(message=f"there is no folder {path.parent}", fix="make it first")])
     if not os.access(path.parent, os.W_OK):
-        raise UsageError([UsageFault(message=f"the folder {path.parent} cannot be written to", fix="choose another path")])
+        message = f"the folder {path.parent} cannot be written to"
+        raise UsageError([UsageFault(message=message, fix="choose another path")])
 
 
 def is_carried(value: Any) -> bool:
@@ -138,6 +150,16 @@ def initial_state(graph: Graph) -> dict[str, torch.Tensor]:
 
 
 def _array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
-    if isinstance(value, torch.Tensor):
-        return np.asarray(value.detach().numpy(force=True))
-    return np.asarray(value, dtype=dtype.numpy() if dtype is not None else None)
+    kind = dtype.numpy() if dtype is not None else None
+    if not isinstance(value, torch.Tensor):
+        return np.asarray(value, dtype=kind)
+    plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if kind is None or kind.isbuiltin == 1:
+        return plain.numpy()
+    return plain.view(_BITS[plain.element_size()]).numpy().view(kind)
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array as the runtime takes it: it knows no dtype that numpy does not have of its own, only its bits."""
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    return plain if array.dtype.isbuiltin == 1 else plain.view(np.dtype(f"u{array.dtype.itemsize}"))

@@ -192,6 +192,15 @@ def test_a_list_of_tensors_is_written_in_place():
     rows(model, export=False)
 
 
+def test_diagonals_are_written():
+    def model(y):
+        z = y @ y.t()
+        z.diagonal().mul_(2)
+        return z.fill_diagonal_(1.0), y.clone().fill_diagonal_(0.0)
+
+    rows(model)
+
+
 def test_resized_and_swapped_views():
     def model(y):
         z = (y * 2).transpose_(0, 1)

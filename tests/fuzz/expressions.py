@@ -181,7 +181,10 @@ class Expressions:
         i = self.integer
         sizes: list[Callable[[], str]] = []
         if self.has(Kind.MATRIX, Kind.ROWS):
-            sizes = [lambda: f"{self.name(Kind.MATRIX, Kind.ROWS)}.shape[0]", lambda: f"len({self.name(Kind.MATRIX, Kind.ROWS)})"]
+            sizes = [
+                lambda: f"{self.name(Kind.MATRIX, Kind.ROWS)}.shape[0]",
+                lambda: f"len({self.name(Kind.MATRIX, Kind.ROWS)})",
+            ]
         if self.has(Kind.LIST):
             sizes.append(lambda: f"len({self.name(Kind.LIST)})")
         return self.one_of(

@@ -98,7 +98,10 @@ def judge_model(model: torch.nn.Module) -> Outcome:
     example = accepted[0][0]
     try:
         program = trueport.export(
-            model, copy.deepcopy(example), dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, None, None, None, None), verify=False
+            model,
+            copy.deepcopy(example),
+            dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, None, None, None, None),
+            verify=False,
         )
     except ExportError as refused:
         first = refused.diagnostics[0]
@@ -134,7 +137,9 @@ def _compare_replay(program: Any, args: Args, expected: list[Any]) -> Outcome | 
     try:
         outputs = list(replay(graph, given).values())
     except Exception as failure:
-        return Outcome(Verdict.CRASH, f"replay on {args}\n{''.join(traceback.format_exception(failure)[-6:])}", "replay")
+        return Outcome(
+            Verdict.CRASH, f"replay on {args}\n{''.join(traceback.format_exception(failure)[-6:])}", "replay"
+        )
     return _compare("replay", args, outputs, expected)
 
 
@@ -153,7 +158,10 @@ def _compare(who: str, args: Args, got: list[Any], expected: list[Any]) -> Outco
 
 
 def _same(got: Any, expected: Any) -> bool:
-    """Exactly equal. A number where eager has a number, a tensor of the same dtype and shape where it has a tensor."""
+    """Exactly equal, and a tensor of the same dtype and shape where eager has a tensor.
+
+    Where eager has a number it may be a 0-d tensor: the name was a tensor in another arm.
+    """
     if isinstance(expected, torch.Tensor):
         return (
             isinstance(got, torch.Tensor)
@@ -161,6 +169,8 @@ def _same(got: Any, expected: Any) -> bool:
             and got.shape == expected.shape
             and bool(torch.equal(got, expected))
         )
+    if isinstance(got, torch.Tensor):
+        return got.dim() == 0 and bool(got.item() == expected)
     return type(got) is type(expected) and bool(got == expected)
 
 

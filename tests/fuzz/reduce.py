@@ -1,6 +1,6 @@
-"""A failing program, made as small as it can be while it still fails in the same way.
+"""A failing program, made smaller while it still fails in the same way.
 
-    python -m tests.fuzz.reduce build/fuzz/0_17_WRONG_replay.py
+python -m tests.fuzz.reduce build/fuzz/0_17_WRONG_replay.py
 """
 
 from __future__ import annotations
@@ -9,75 +9,93 @@ import ast
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz.outcome import Outcome, Verdict, judge
 
 _BLOCKS = ("body", "orelse", "finalbody")
+StillFails = Callable[[str], bool]
 
 
-def reduced(source: str, still_fails: Callable[[str], bool]) -> str:
-    """Try every smaller program until none fails any more."""
-    tree = ast.parse(source)
-    going = True
-    while going:
-        going = False
-        for smaller in _smaller(tree):
-            if still_fails(ast.unparse(smaller)):
-                tree, going = smaller, True
-                break
-    return ast.unparse(tree)
+def reduced(source: str, still_fails: StillFails) -> str:
+    """Try smaller programs, each step on top of the last that failed, until a whole pass changes nothing."""
+    tree, before = ast.parse(source), ""
+    while ast.unparse(tree) != before:
+        before = ast.unparse(tree)
+        tree = _pass(tree, _statement_edits, still_fails)
+        tree = _pass(tree, _expression_edits, still_fails)
+    return before
 
 
-def _smaller(tree: ast.Module) -> Iterator[ast.Module]:
-    """Programs with a statement less, a statement replaced by its block, or an expression by a part of it."""
-    places = [(i, field, j) for i, node in enumerate(ast.walk(tree)) for field in _BLOCKS for j in range(_length(node, field))]
-    for i, field, j in places:
-        for way in range(3):
-            made = copy.deepcopy(tree)
-            block: list[ast.stmt] = getattr(list(ast.walk(made))[i], field)
-            old = block[j]
-            inside = [getattr(old, "body", []), getattr(old, "orelse", [])]
-            new = [[], *inside][way] if not isinstance(old, (ast.FunctionDef, ast.ClassDef)) else []
-            if way and (not new or isinstance(old, (ast.FunctionDef, ast.ClassDef))):
-                continue
-            block[j : j + 1] = new
-            if not block and field == "body":
-                block.append(ast.Pass())
-            if ast.unparse(made) != ast.unparse(tree):
-                yield made
-    expressions = [i for i, node in enumerate(ast.walk(tree)) if isinstance(node, ast.expr)]
-    for i in expressions:
-        here = list(ast.walk(tree))[i]
-        for child in ast.iter_child_nodes(here):
-            if isinstance(child, ast.expr) and isinstance(getattr(child, "ctx", ast.Load()), ast.Load):
-                yield _replaced(tree, i, child)
-        if isinstance(here, ast.Call) and isinstance(here.func, ast.Attribute):
-            yield _replaced(tree, i, here.func.value)
+def _pass(tree: ast.Module, edits: Callable[[ast.Module], list[ast.Module]], still_fails: StillFails) -> ast.Module:
+    """Later statements first: what reads goes before what is read."""
+    index = 0
+    tried: set[str] = set()
+    while True:
+        smaller = edits(tree)
+        if index >= len(smaller):
+            return tree
+        text = ast.unparse(smaller[index])
+        if text not in tried and text != ast.unparse(tree) and still_fails(text):
+            tree = smaller[index]
+        else:
+            index += 1
+        tried.add(text)
 
 
-def _length(node: ast.AST, field: str) -> int:
-    block = getattr(node, field, None)
-    return len(block) if isinstance(block, list) else 0
+def _statement_edits(tree: ast.Module) -> list[ast.Module]:
+    """Without a statement, or with its block in its place."""
+    made: list[ast.Module] = []
+    for position, node in reversed(list(enumerate(ast.walk(tree)))):
+        for field in _BLOCKS:
+            block = getattr(node, field, None)
+            for item in reversed(range(len(block) if isinstance(block, list) else 0)):
+                assert isinstance(block, list)
+                definition = isinstance(block[item], (ast.FunctionDef, ast.ClassDef))
+                inside = [] if definition else [getattr(block[item], f, []) for f in _BLOCKS[:2]]
+                made += [_with_block(tree, position, field, item, new) for new in [[], *(i for i in inside if i)]]
+    return made
 
 
-def _replaced(tree: ast.Module, index: int, by: ast.expr) -> ast.Module:
+def _with_block(tree: ast.Module, position: int, field: str, item: int, new: list[ast.stmt]) -> ast.Module:
     made = copy.deepcopy(tree)
-    old = list(ast.walk(made))[index]
+    block: list[ast.stmt] = getattr(list(ast.walk(made))[position], field)
+    block[item : item + 1] = copy.deepcopy(new)
+    if not block and field == "body":
+        block.append(ast.Pass())
+    return made
+
+
+def _expression_edits(tree: ast.Module) -> list[ast.Module]:
+    """With a part of an expression in its place."""
+    made: list[ast.Module] = []
+    for position, node in enumerate(ast.walk(tree)):
+        if not isinstance(node, ast.expr):
+            continue
+        parts = [p for p in ast.iter_child_nodes(node) if isinstance(p, ast.expr)]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            parts.insert(0, node.func.value)
+        made += [_replaced(tree, position, p) for p in parts if isinstance(getattr(p, "ctx", ast.Load()), ast.Load)]
+    return made
+
+
+def _replaced(tree: ast.Module, position: int, by: ast.expr) -> ast.Module:
+    made = copy.deepcopy(tree)
+    old = list(ast.walk(made))[position]
     for parent in ast.walk(made):
         for field, value in ast.iter_fields(parent):
             if value is old:
                 setattr(parent, field, copy.deepcopy(by))
-            elif isinstance(value, list) and any(item is old for item in value):
-                value[next(k for k, item in enumerate(value) if item is old)] = copy.deepcopy(by)
+            elif isinstance(value, list):
+                value[:] = [copy.deepcopy(by) if item is old else item for item in value]
     return made
 
 
 def _outcome(source: str) -> Outcome:
     try:
         return judge(source)
-    except Exception as failure:
+    except Exception as failure:  # a smaller program may be no program at all
         return Outcome(Verdict.VOID, str(failure))
 
 
@@ -88,7 +106,7 @@ def main() -> None:
         wanted = _outcome(source)
         key = (wanted.verdict, wanted.code)
         if wanted.verdict in (Verdict.FAITHFUL, Verdict.VOID):
-            print(f"# {file}: {wanted.verdict.value} now")
+            print(f"# {file}: {wanted.verdict.value} now", flush=True)
             continue
 
         def still_fails(text: str, key: tuple[Verdict, str] = key) -> bool:

@@ -38,7 +38,10 @@ def main() -> int:
         if outcome.verdict.is_bug or outcome.verdict is Verdict.DIAGNOSED:
             _keep(wanted.failures, f"{wanted.seed}_{index}_{outcome.verdict.value}_{outcome.code}", source, outcome)
         if outcome.verdict.is_bug:
-            print(f"{index}: {outcome.verdict.value} {outcome.code} {outcome.detail.strip().splitlines()[-1][:200]}", flush=True)
+            print(
+                f"{index}: {outcome.verdict.value} {outcome.code} {outcome.detail.strip().splitlines()[-1][:200]}",
+                flush=True,
+            )
         elif index % 100 == 99:
             print(f"{index + 1}: {dict(tally)}", file=sys.stderr, flush=True)
     _print(tally, time.monotonic() - began)

@@ -65,7 +65,9 @@ class Statements(Expressions):
         return lines, False
 
     def statement(self, depth: int, in_loop: bool) -> Lines:
-        makers: list[Callable[[], Lines]] = [self.assign] * 6 + [self.augmented] * 2 + [self.in_place] * 3 + [self.alias]
+        makers: list[Callable[[], Lines]] = (
+            [self.assign] * 6 + [self.augmented] * 2 + [self.in_place] * 3 + [self.alias]
+        )
         if depth > 0:
             makers += [lambda: self.branch(depth, in_loop)] * 6
             makers += [lambda: self.loop(depth)] * 4
@@ -104,7 +106,9 @@ class Statements(Expressions):
         if kind is Kind.FLOAT:
             return f"max(-8.0, min(8.0, {self.floating()}))"
         if kind is Kind.BOOL:
-            return self.one_of([lambda: f"bool({self.test(1)})", lambda: f"not {self.test(0)}", lambda: "True", lambda: "False"])
+            return self.one_of(
+                [lambda: f"bool({self.test(1)})", lambda: f"not {self.test(0)}", lambda: "True", lambda: "False"]
+            )
         if kind is Kind.SCALAR:
             return f"{self.scalar()}.clamp(-9, 9)"
         if kind is Kind.TOTAL:

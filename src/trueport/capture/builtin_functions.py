@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trueport.capture.merging import Symbolic
 from trueport.capture.lists import is_open
+from trueport.capture.merging import Symbolic
 from trueport.capture.sequences import OpenSequence
 from trueport.torch_internals import SYMBOLIC_MATH
 
@@ -87,7 +87,8 @@ def _len(_: ControlFlow, value: Any) -> Any:
 
 @traced_for(abs)
 def _abs(_: ControlFlow, value: Any) -> Any:
-    return torch.sym_max(value, -value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else abs(value)
+    negated: Any = -value
+    return torch.sym_max(value, negated) if isinstance(value, Symbolic) else abs(value)
 
 
 @traced_for(divmod)

@@ -119,18 +119,18 @@ def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
 def _any(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return as_bool(control, _rows(control, items)[0].any())
-    return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))  # type: ignore[misc]
+    return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))
 
 
 @traced_for(all)
 def _all(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return as_bool(control, _rows(control, items)[0].all())
-    return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))  # type: ignore[misc]
+    return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))
 
 
 def _rows(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
-    """All items along a first axis, and how a result of them becomes what Python would give: items of numbers give numbers."""
+    """All items along a first axis, and what makes a result of them what Python would give: numbers give numbers."""
     if isinstance(items, torch.Tensor):
         return items, lambda result: result
     if not is_open(items):
@@ -153,7 +153,7 @@ def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
 @traced_for(zip)
 def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
     if all(control.sequence(items) is None for items in iterables):
-        return zip(*iterables, **kwargs)
+        return zip(*iterables, **kwargs)  # noqa: B905  as the user called it
     sequences = [_sequence(control, items) for items in iterables]
     lengths = [s.length for s in sequences if s.length is not None]
     most = [s.most for s in sequences if s.most is not None]
@@ -182,7 +182,8 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
 
 @traced_for(reversed)
 def _reversed(control: ControlFlow, items: Any) -> Any:
-    sequence = control.sequence(items)
+    # Torch's own reversed() makes a flipped copy: a write to a row of it does not reach the tensor.
+    sequence = control.sequence(items.flip(0) if isinstance(items, torch.Tensor) else items)
     if sequence is None:
         return reversed(items)
     if sequence.most is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CellType, TracebackType
 from typing import Any
 
@@ -13,12 +13,14 @@ import torch
 from trueport.capture import builtin_sequences  # noqa: F401  (registers itself)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
+from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loops import Loops
 from trueport.capture.merging import Blank, Disagreement, Merging, Symbolic, inside
 from trueport.capture.merging_lists import merged_parts
 from trueport.capture.places import Places
 from trueport.capture.sequences import OpenSequence
+from trueport.capture.sharing import Left
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, fill
 from trueport.capture.writes import Write
@@ -37,6 +39,8 @@ class Arm:
     changes: tuple[Change, ...] = ()
     writes: tuple[Write, ...] = ()
     raised: Exception | None = None
+    shared: Left = field(default_factory=Left)
+    values: LastValues = field(default_factory=dict)
 
 
 class ControlFlow:
@@ -76,7 +80,7 @@ class ControlFlow:
     def predicate(self, truth: Any) -> Any:
         """A test as the graph holds it."""
         if isinstance(truth, torch.Tensor):
-            return self.tracer.value(self.tracer.adopt_all(truth))
+            return self.tracer.value_read(truth)
         return self.tracer.symbols.number_of(truth)
 
     def check(self, test: Any) -> None:
@@ -100,7 +104,7 @@ class ControlFlow:
     def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
         before = state.get()
         place = self.tracer.places.here()
-        mark, memories = self.tracer.symbols.shapes.mark(), self.tracer.writes.mark()
+        mark = self.tracer.symbols.shapes.mark()
         arms = [self.trace_arm(arm, state, before) for arm in (then, orelse)]
         if arms[0].raised and arms[1].raised:
             raise arms[0].raised
@@ -108,8 +112,9 @@ class ControlFlow:
             if arm.raised is not None:
                 self._drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
-        merging = Merging(self.tracer, place, mark, (arms[0].region, arms[1].region), self._again())
-        return self._join(test, arms, merging, state, memories)
+        regions = (arms[0].region, arms[1].region)
+        merging = Merging(self.tracer, place, mark, regions, self._again(), arms[0].values, arms[1].values)
+        return self._join(test, arms, merging, state)
 
     def _again(self) -> Callable[[], None]:
         """What a value on which the arms disagree does when it is used."""
@@ -120,8 +125,9 @@ class ControlFlow:
     def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that."""
         world = World([self._model, *before, *state.look()], [arm], state.names)
-        with self.tracer.region() as region, self.tracer.writes.watched() as writes:
-            traced = Arm(region)
+        sharing = self.tracer.writes.sharing
+        with self.tracer.region() as region, sharing.arm() as shared, self.tracer.writes.watched() as writes:
+            traced = Arm(region, shared=shared)
             try:
                 traced.returned = arm()
             except Exception as failure:
@@ -129,7 +135,9 @@ class ControlFlow:
                     raise
                 traced.raised = failure
             traced.after = state.get()
-            traced.changes = tuple(world.changes())
+            traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
+            contents = [change.after for change in traced.changes]
+            traced.values = last_values(self.tracer, traced.returned, traced.after, contents)
         traced.writes = tuple(writes)
         world.restore()
         state.put(before)
@@ -138,6 +146,7 @@ class ControlFlow:
     def _take(self, arm: Arm, state: State) -> Any:
         """Only this arm can run: its nodes belong to the scope around it."""
         self.tracer.regions[-1].nodes += arm.region.nodes
+        self.tracer.writes.sharing.join(arm.shared)
         state.put(arm.after)
         for change in arm.changes:
             fill(change.container, change.after)
@@ -145,8 +154,9 @@ class ControlFlow:
             self.tracer.writes.put(write.base, write.after)
         return arm.returned
 
-    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: State, memories: int) -> Any:
+    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: State) -> Any:
         then, orelse = arms
+        self.tracer.writes.sharing.join(then.shared, orelse.shared)
         returned = merging.merge(then.returned, orelse.returned, "what it returns")
         after = tuple(
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
@@ -161,23 +171,12 @@ class ControlFlow:
                 Control.IF, (self.predicate(test),), {}, tuple(merging.results), Returns.TUPLE, merging.place, regions
             )
             self.tracer.regions[-1].nodes.append(node)
-        self._may_be_shared(after, memories, merging, then, orelse)
         state.put(after)
         for container, content in contents:
             fill(container, content)
         for base, result in written:
             self.tracer.writes.put(base, self.tracer.fake_of(result))
         return returned
-
-    def _may_be_shared(self, after: tuple[Any, ...], memories: int, merging: Merging, *arms: Arm) -> None:
-        """A name that is an older tensor in one arm: a later write in place would have to reach that tensor too."""
-        if not self.tracer.careful:
-            return
-        for result, *sides in zip(after, *(arm.after for arm in arms), strict=True):
-            if isinstance(result, torch.Tensor) and any(
-                result is not s and self.tracer.writes.is_old(s, memories) for s in sides
-            ):
-                self.tracer.writes.may_be_shared(result, merging.again or _nothing)
 
     def filled(self, region: Region, output: Any) -> Any:
         """A blank becomes zeros, made in the region that yields it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueport.capture.failures import place_of
+from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
@@ -95,7 +96,9 @@ class Demand:
                         message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
                         place=needed.place,
                         label="decided when the model runs",
-                        seen=(f"line {refused.line}",) if where and refused.line != where.line else (),
+                        also=(Label(Where(where.file, refused.line), refused.why),)
+                        if where and refused.line != where.line
+                        else (),
                         fix=refused.instead,
                     )
                 ]

@@ -94,7 +94,6 @@ def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
         message="torch needs to know a size here that depends on the values of a tensor",
         place=place,
         label="the size is known only when the model runs",
-        seen=(_first_line(str(failure)),),
         fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
     )
 

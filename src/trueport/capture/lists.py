@@ -17,6 +17,7 @@ from trueport.capture.rows import ItemShape, NotAlike, Rows
 from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Place
+from trueport.torch_internals import FunctionalTensor
 
 Part: TypeAlias = tuple[Any, ...] | Rows
 
@@ -62,6 +63,13 @@ class Parts:
     def alike(self, other: Parts) -> bool:
         """Whether both have the same number of parts and of plain items in each."""
         return len(self.parts) == len(other.parts) and all(map(_alike, self.parts, other.parts))
+
+    def apart(self, is_written: Callable[[torch.Tensor], bool]) -> Parts:
+        """The same items; copies of those tensors that the list shares with somebody who writes them."""
+        parts = []
+        for part in self.parts:
+            parts.append(part if isinstance(part, Rows) else tuple(_apart(item, is_written) for item in part))
+        return Parts(tuple(parts))
 
     def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
         """What its items are made of; None where there are none. Raises NotAlike where they differ."""
@@ -136,15 +144,16 @@ class TracedList(list):  # type: ignore[type-arg]
         try:
             rows = self.held.rows()
         except NotAlike:
-            return self._mixed()
+            self._mixed()
+            raise
         if self._parts is not None:
             self._parts = Parts((rows,))
         return rows
 
     def _mixed(self) -> Any:
         return refuse(
-            "a list whose length is known only when the model runs holds items of different kinds, or of different sizes in"
-            " a way that this cannot follow",
+            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that differ"
+            " in a way that this cannot follow",
             "put tensors of one dtype and number of axes into it",
         )
 
@@ -185,11 +194,11 @@ class TracedList(list):  # type: ignore[type-arg]
             added = items.held if isinstance(items, TracedList) else Parts.plain(items)
             self.hold(self.held.then(added))
 
-    def __iadd__(self, items: Any) -> TracedList:  # type: ignore[override,misc]
+    def __iadd__(self, items: Any) -> TracedList:
         self.extend(items)
         return self
 
-    def __add__(self, items: Any) -> TracedList:  # type: ignore[override]
+    def __add__(self, items: Any) -> TracedList:
         both = self.copy()
         both.extend(items)
         return both
@@ -326,7 +335,7 @@ class TracedList(list):  # type: ignore[type-arg]
             return list.__eq__(self, other)
         return self is other or bool(self._refused())
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (list, (list(self),))
@@ -344,6 +353,10 @@ def first_open(value: Any) -> TracedList | None:
         found = (first_open(item) for item in (value.values() if isinstance(value, dict) else value))
         return next((each for each in found if each is not None), None)
     return None
+
+
+def _apart(item: Any, is_written: Callable[[torch.Tensor], bool]) -> Any:
+    return item.clone() if isinstance(item, FunctionalTensor) and is_written(item) else item
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:

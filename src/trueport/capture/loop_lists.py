@@ -34,6 +34,7 @@ class FilledList:
         self.shape = shape
         found, structure = flatten(start, self.name)
         self.slot = Slot(self.name, start, structure, structure_leaves=[leaf.value for leaf in found])
+        self.slot.alike = [[] for _ in start]
         self.slot.leaves = [Carried(t, t.dtype, (None, *t.shape[1:]), t.device) for t in start]
 
     def shape_with(self, after: Parts, is_inner: Callable[[Any], bool]) -> ItemShape:
@@ -79,7 +80,9 @@ class FilledList:
         """The list after the loop: what it held before, then rows of what the appends of each round gave, in turn."""
         parts = self.before
         if turns is not None:
-            columns = [turn[0] if len(turn) == 1 else torch.stack(turn, 1).flatten(0, 1) for turn in zip(*turns, strict=True)]
+            columns = [
+                turn[0] if len(turn) == 1 else torch.stack(turn, 1).flatten(0, 1) for turn in zip(*turns, strict=True)
+            ]
             parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
         made = self.container if self.container is not None else TracedList()
         made.hold(parts)

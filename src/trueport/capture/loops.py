@@ -1,8 +1,8 @@
 """Loops of traced length as `Loop` regions.
 
 What a round of the loop changes is found by tracing one: at first everything is taken to stay as it is; what turns out
-to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing new
-turns up. Everything that the body reads and does not change is simply a value of the scope around it.
+to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing
+new turns up. Everything that the body reads and does not change is simply a value of the scope around it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.graph import Control, Node, Number, Returns, Value
+from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import Parts, TracedList, Unfilled, is_open
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.merging import Disagreement, Symbolic, describe, inside
-from trueport.capture.rows import NotAlike, Rows
+from trueport.capture.rows import NotAlike
 from trueport.capture.slots import Carried, Content, Round, Slot
 from trueport.capture.world import Change, World
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
@@ -71,6 +72,7 @@ class _Plan:
         self._contents: dict[tuple[int, Any], Content] = {}
         self._bases: dict[int, tuple[torch.Tensor, Slot]] = {}
         self._lists: list[FilledList] = []
+        self._values: LastValues = {}
 
     # --- tracing one round
 
@@ -85,9 +87,11 @@ class _Plan:
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
                 traced.params = [Number(traced.iteration.node.expr, int)]
                 self._enter(traced)
-                traced.going = step(traced.iteration if iteration is None else iteration)
+                going = step(traced.iteration if iteration is None else iteration)
+                traced.going = going if isinstance(going, bool) else self._control.predicate(going)
                 traced.after = self._state.get()
-                traced.changes = tuple(world.changes())
+                traced.changes = tuple(change.apart(tracer) for change in world.changes())
+                self._values = last_values(tracer, traced.after, [change.after for change in traced.changes])
             traced.writes = tuple(writes)
         finally:
             world.restore()
@@ -115,19 +119,20 @@ class _Plan:
             return slot.before
         originals = slot.structure_leaves
         values = []
-        for leaf, original in zip(slot.leaves, originals, strict=True):
-            values.append(original if leaf is None else self._parameter(leaf, traced))
+        for leaf, original, alike in zip(slot.leaves, originals, slot.alike, strict=True):
+            values.append(original if leaf is None else self._parameter(leaf, traced, alike))
         traced.entered[id(slot)] = values
         assert slot.structure is not None
         return slot.structure.build(values)
 
-    def _parameter(self, leaf: Carried, traced: Round) -> Any:
+    def _parameter(self, leaf: Carried, traced: Round, alike: list[torch.Tensor]) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             traced.params.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
             return wrapper
         assert isinstance(leaf.kind, type)
         number = shapes.new_data_number(leaf.kind, leaf.low)
@@ -151,7 +156,7 @@ class _Plan:
                 slot = Slot("a tensor", write.base)
                 slot.structure = flatten(write.base, "tensor")[1]
                 slot.leaves = [self._carried(write.base, None, mark)]
-                slot.structure_leaves = [write.base]
+                slot.structure_leaves, slot.alike = [write.base], [[]]
                 self._bases[id(write.base)] = (write.base, slot)
                 new = True
         for filled in self._lists:
@@ -205,6 +210,7 @@ class _Plan:
         if leaves is None:
             slot.lost = True
             return True
+        _remember(slot, leaves)
         entered = traced.entered[id(slot)]
         new = False
         for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
@@ -232,11 +238,13 @@ class _Plan:
             return True
         found, structure = flatten(model, slot.name)
         slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
-        slot.leaves = [None] * len(found)
+        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
         ends = self._leaves_like(slot, after)
         if ends is None or any(not leaf.known for leaf in found):
             slot.lost = True
             return True
+        _remember(slot, slot.structure_leaves)
+        _remember(slot, ends)
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if slot.before is UNBOUND else start
             slot.leaves[i] = self._learn_leaf(None, begins, start, end, mark, slot)
@@ -316,7 +324,7 @@ class _Plan:
     def _same(self, start: Any, end: Any) -> bool:
         if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):
             adopt = self._tracer.adopt_all
-            return self._tracer.value(adopt(start)) is self._tracer.value(adopt(end))
+            return self._tracer.value(adopt(start)) is self._last(end)
         if isinstance(start, Symbolic) and isinstance(end, Symbolic):
             return bool(start.node.expr == end.node.expr)
         return type(start) is type(end) and not isinstance(start, (torch.Tensor, *Symbolic)) and bool(start == end)
@@ -331,7 +339,7 @@ class _Plan:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"`{slot.name}` is {describe(start)} before a round of this loop and {describe(end)} after it",
+                    message=f"`{slot.name}` is {describe(start)} before a round of this loop, {describe(end)} after it",
                     place=self._place,
                     label="changes what it is from round to round",
                     fix="make it the same dtype and number of axes before the loop and in it",
@@ -382,11 +390,10 @@ class _Plan:
         self, traced: Round, trips: Any, first: Any, inits: list[Any], outputs: list[Any], results: list[Value | Number]
     ) -> None:
         symbols = self._tracer.symbols
-        going = traced.going if isinstance(traced.going, bool) else self._control.predicate(traced.going)
         count = trips if trips is None or isinstance(trips, int) else symbols.number_of(trips)
         begin = None if first is None else self._control.predicate(first)
         traced.region.params = traced.params
-        traced.region.outputs = [going, *outputs]
+        traced.region.outputs = [traced.going, *outputs]
         node = Node(
             Control.LOOP, (count, begin, *inits), {}, tuple(results), Returns.TUPLE, self._place, (traced.region,)
         )
@@ -401,13 +408,13 @@ class _Plan:
             return slot.before
         ends = [end] if isinstance(end, torch.Tensor) else [leaf.value for leaf in flatten(end, slot.name)[0]]
         values = []
-        for leaf, original, last in zip(slot.leaves, slot.structure_leaves, ends, strict=True):
+        for leaf, original, last, alike in zip(slot.leaves, slot.structure_leaves, ends, slot.alike, strict=True):
             if leaf is None:
                 values.append(original if slot.before is not UNBOUND else last)
                 continue
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
-            values.append(self._result(leaf, results))
+            values.append(self._result(leaf, results, alike))
         return slot.structure.build(values)
 
     def _start(self, leaf: Carried) -> Any:
@@ -424,20 +431,25 @@ class _Plan:
             return self._tracer.value(made)
         return self._noted(leaf.start, leaf)
 
+    def _last(self, tensor: torch.Tensor) -> Value:
+        """The value of a tensor at the end of the last traced round."""
+        return self._values.get(id(tensor)) or self._tracer.value(self._tracer.adopt_all(tensor))
+
     def _noted(self, value: Any, leaf: Carried) -> Any:
         if isinstance(value, torch.Tensor):
-            return self._tracer.value(self._tracer.adopt_all(value))
+            return self._last(value)
         if isinstance(value, Symbolic):
             return self._tracer.symbols.number_of(value)
         return value if leaf.is_tensor else leaf.kind(value)  # type: ignore[operator]
 
-    def _result(self, leaf: Carried, results: list[Any]) -> Any:
+    def _result(self, leaf: Carried, results: list[Any], alike: list[torch.Tensor]) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             results.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
             return wrapper
         assert isinstance(leaf.kind, type)
         number = shapes.new_data_number(leaf.kind, leaf.low)
@@ -478,7 +490,7 @@ class _Plan:
     def _settle_lists(
         self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]
     ) -> list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]]:
-        """The tensors that hold each list after the loop, one set for each item that a round appends; None where it stays.
+        """The tensors that hold each list after the loop, a set for each item that a round appends; None where it stays.
 
         Lists that rounds only append to are scanned outputs, which come last.
         """
@@ -520,7 +532,7 @@ class _Plan:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"rounds of this loop change the length of `{filled.name}`, which holds things of different kinds",
+                    message=f"rounds of this loop change the length of `{filled.name}`, whose items are of different kinds",
                     place=self._place,
                     label="changes the length of the list",
                     fix="put tensors of one dtype and number of axes into the list",
@@ -532,6 +544,12 @@ class _Plan:
 def _differ(before: Parts, after: Parts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
+
+
+def _remember(slot: Slot, leaves: list[Any]) -> None:
+    for alike, value in zip(slot.alike, leaves, strict=True):
+        if isinstance(value, torch.Tensor):
+            alike.append(value)
 
 
 def _is_carriable(value: Any) -> bool:

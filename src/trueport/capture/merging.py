@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Number, Region, Value
+from trueport.capture.last_values import LastValues
 from trueport.capture.lists import TracedList
 from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
@@ -45,7 +46,7 @@ class Disagreement:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"{name} is {then} where the test holds and {orelse} where it does not, and is used afterwards",
+                    message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
                     place=place,
                     label="the arms of this branch disagree",
                     also=_in_the_arms(place, name, then, orelse),
@@ -72,7 +73,7 @@ class Disagreement:
     )
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
-    __eq__ = __ne__ = __hash__ = _complain_too  # type: ignore[assignment]
+    __eq__ = __ne__ = __hash__ = _complain_too
 
 
 def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:
@@ -96,6 +97,9 @@ class Merging:
     """The arms."""
     again: Callable[[], None] | None = None
     """Asks for the rest of the block to be traced inside the arms."""
+    then_values: LastValues = field(default_factory=dict)
+    else_values: LastValues = field(default_factory=dict)
+    """What tensors held at the end of each arm, where it wrote them."""
     then_outputs: list[Any] = field(default_factory=list)
     else_outputs: list[Any] = field(default_factory=list)
     results: list[Value | Number] = field(default_factory=list)
@@ -152,11 +156,11 @@ class Merging:
             return self._tensor_and_number(then, orelse, name)
         if then.dtype != orelse.dtype or then.dim() != orelse.dim():
             return self._disagreement(then, orelse, name)
-        one, other = self.tracer.value(self.tracer.adopt_all(then)), self.tracer.value(self.tracer.adopt_all(orelse))
+        one, other = self._value(then, self.then_values), self._value(orelse, self.else_values)
         if one is other:
             return then
         sizes = [self._size(a, b) for a, b in zip(then.shape, orelse.shape, strict=True)]
-        return self.tensor(one, other, then.dtype, sizes, then.device)
+        return self._one_of(self.tensor(one, other, then.dtype, sizes, then.device), then, orelse)
 
     def tensor(
         self, one: Value, other: Value, dtype: torch.dtype, sizes: list[Any], device: torch.device
@@ -175,10 +179,18 @@ class Merging:
         fits = _is_number(number) and tensor.dim() == 0 and _rank(_kind(number)) <= _rank_of(tensor.dtype)
         if not fits:
             return self._disagreement(then, orelse, name)
-        value = self.tracer.value(self.tracer.adopt_all(tensor))
+        value = self._value(tensor, self.then_values if tensor is then else self.else_values)
         plain = self._noted(number, _kind(number))
         outputs = (value, plain) if tensor is then else (plain, value)
-        return self.tensor(outputs[0], outputs[1], tensor.dtype, [], tensor.device)
+        return self._one_of(self.tensor(outputs[0], outputs[1], tensor.dtype, [], tensor.device), tensor)
+
+    def _value(self, tensor: torch.Tensor, left: LastValues) -> Value:
+        return left.get(id(tensor)) or self.tracer.value(self.tracer.adopt_all(tensor))
+
+    def _one_of(self, result: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
+        """The result is one of these very tensors, which matters when somebody writes to it in place."""
+        self.tracer.link(result, sides, self.again)
+        return result
 
     # --- names bound on one side only, and structures
 
@@ -194,13 +206,14 @@ class Merging:
 
     def _stand_in(self, value: Any, in_then: bool) -> Any:
         if isinstance(value, torch.Tensor):
-            known = self.tracer.value(self.tracer.adopt_all(value))
+            known = self._value(value, self.else_values if in_then else self.then_values)
             sizes = [s if self.is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
             blank = Blank(
                 value.dtype, tuple(self.tracer.symbols.size(s) if self.is_outer(s) else 0 for s in value.shape)
             )
             one, other = (blank, known) if in_then else (known, blank)
-            return self.tensor(one, other, value.dtype, sizes, value.device)  # type: ignore[arg-type]
+            made = self.tensor(one, other, value.dtype, sizes, value.device)  # type: ignore[arg-type]
+            return self._one_of(made, value)
         if isinstance(value, Symbolic):
             return self._numbers(_kind(value)(0), value) if in_then else self._numbers(value, _kind(value)(0))
         return value

@@ -100,7 +100,7 @@ class Column:
             return get_item(tensors[0], index)
         flat, table = tensors
         lengths = table.prod(1)
-        sizes = [get_item(table, (index, axis)).item() for axis in range(len(self.sizes))]
+        sizes: list[Any] = [get_item(table, (index, axis)).item() for axis in range(len(self.sizes))]
         length = get_item(lengths, index).item()
         end = get_item(lengths.cumsum(0), index).item()
         first = [sizes.pop(self.along), *sizes]
@@ -121,7 +121,7 @@ class Column:
         if not self.is_packed:
             return tensors[0]
         flat, table = tensors
-        sizes = [table[0, axis].item() for axis in range(len(self.sizes))]
+        sizes: list[Any] = [table[0, axis].item() for axis in range(len(self.sizes))]
         first = [sizes.pop(self.along), *sizes]
         return flat.reshape(table.shape[0], *first).movedim(1, self.along + 1)
 

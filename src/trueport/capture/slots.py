@@ -46,6 +46,8 @@ class Slot:
     structure: Structure | None = None
     leaves: list[Carried | None] | None = None
     structure_leaves: list[Any] = field(default_factory=list)
+    alike: list[list[torch.Tensor]] = field(default_factory=list)
+    """For each leaf, the very tensors that it may be when a round begins or the loop ends."""
     lost: bool = False
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""

@@ -260,7 +260,7 @@ def _open_output(items: TracedList) -> Diagnostic:
 
 def _output_value(tracer: Tracer, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return tracer.value(tracer.adopt_all(value))
+        return tracer.value_read(value)
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return tracer.symbols.number_of(value)
     return value

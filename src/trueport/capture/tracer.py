@@ -11,7 +11,7 @@ The first write in place raises `WritesInPlace`, and the trace starts again with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from typing import Any
 
@@ -24,6 +24,7 @@ from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.places import Places
 from trueport.capture.shapes import RESULTS
+from trueport.capture.sharing import Again
 from trueport.capture.symbols import Symbols
 from trueport.capture.weights import MemoryKey, Owned, memory_key
 from trueport.capture.writes import Writes
@@ -122,6 +123,8 @@ class Tracer:
         if way is _Way.LIFT:
             return self._adopt(args[0], made_in_trace=True) if _is_real(args[0]) else args[0]
         args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
+        if self.writes.sharing.any_stale:
+            self._check_read((args, tuple(kwargs.values())))
         if way is _Way.RECORD:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
             return self._wrap(fakes)
@@ -254,6 +257,24 @@ class Tracer:
         if value is None:
             raise AssertionError(f"a tensor reached the recorder that no operation made: {tensor}")
         return value
+
+    def value_read(self, tensor: torch.Tensor) -> Value:
+        """The graph's value for a tensor that the model reads, outside of any operator: a result, a test."""
+        tensor = self.adopt_all(tensor)
+        self._check_read(tensor)
+        return self.value(tensor)
+
+    def _check_read(self, argument: Any) -> None:
+        if isinstance(argument, FunctionalTensor):
+            self.writes.sharing.read(memory_of(argument), self.places.here())
+        elif isinstance(argument, (list, tuple)):
+            for item in argument:
+                self._check_read(item)
+
+    def link(self, result: torch.Tensor, others: Iterable[torch.Tensor], again: Again | None = None) -> None:
+        """`result` may be one of the others, depending on the way that the model took."""
+        if self.careful:
+            self.writes.sharing.link(memory_of(result), [memory_of(self.adopt_all(other)) for other in others], again)
 
     def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
         return from_functional(wrapper)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CellType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.merging import Disagreement
 from trueport.rewrite.runtime import UNBOUND
+from trueport.torch_internals import memory_of
+
+if TYPE_CHECKING:
+    from trueport.capture.tracer import Tracer
 
 _DEPTH = 5
 _FOREIGN = ("torch", "builtins", "types", "trueport")
@@ -30,6 +34,13 @@ class Change:
     container: Any
     before: Any
     after: Any
+
+    def apart(self, tracer: Tracer) -> Change:
+        """While the region is still open: items of a list that it wrote in place are taken as they are now."""
+        written = tracer.writes.written_here() if isinstance(self.after, Parts) else ()
+        if not written:
+            return self
+        return replace(self, after=self.after.apart(lambda tensor: memory_of(tensor) in written))
 
 
 class World:
@@ -144,7 +155,7 @@ def _content(cell: CellType) -> Any:
 def _items(container: Any) -> Iterable[Any]:
     if isinstance(container, TracedList):
         return container.held.items or ()
-    return container.values() if isinstance(container, dict) else container  # type: ignore[no-any-return]
+    return container.values() if isinstance(container, dict) else container
 
 
 def _copy(container: Any) -> Any:

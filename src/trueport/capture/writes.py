@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
-from trueport.errors import ExportError
+from trueport.capture.sharing import Sharing
 from trueport.source import Place
 from trueport.torch_internals import FunctionalTensor, from_functional, memory_of, set_functional_value
 
@@ -38,7 +37,7 @@ class Writes:
         self._bases: dict[int, tuple[int, torch.Tensor]] = {}
         self._views: list[weakref.ref[torch.Tensor]] = []
         self._open: list[tuple[int, dict[int, tuple[torch.Tensor, torch.Tensor]]]] = []
-        self._shared: dict[int, Callable[[], None]] = {}
+        self.sharing = Sharing()
 
     def own(self, wrapper: torch.Tensor) -> None:
         """A new memory. Kept alive, so that its address is never another's."""
@@ -65,33 +64,13 @@ class Writes:
         """A point in the trace, for `is_old`."""
         return len(self._bases)
 
-    def is_old(self, tensor: Any, mark: int) -> bool:
-        """Whether a tensor lives in a memory that is older than `mark`."""
-        if not isinstance(tensor, FunctionalTensor):
-            return isinstance(tensor, torch.Tensor)
-        return self._bases.get(memory_of(tensor), (mark,))[0] < mark
-
-    def may_be_shared(self, wrapper: torch.Tensor, again: Callable[[], None]) -> None:
-        """The result of a branch that is another tensor in one of its arms: a write to it would have to reach that one.
-
-        `again` asks for the rest of the block to be traced in each arm, where it is clear which tensor it is.
-        """
-        self._shared[memory_of(wrapper)] = again
+    def is_old(self, memory: int, mark: int) -> bool:
+        """Whether a memory is older than `mark`."""
+        return self._bases.get(memory, (mark,))[0] < mark
 
     def about_to_write(self, wrapper: torch.Tensor, place: Place) -> None:
         memory = memory_of(wrapper)
-        if memory in self._shared:
-            self._shared[memory]()
-            raise ExportError(
-                [
-                    ArmsDisagree(
-                        message="this line writes in place to a tensor that is another tensor in one arm of a branch",
-                        place=place,
-                        label="written in place",
-                        fix="write to a copy: add .clone() in the arm",
-                    )
-                ]
-            )
+        self.sharing.write(memory, place)
         self._note(memory)
 
     def _note(self, memory: int) -> None:
@@ -118,6 +97,10 @@ class Writes:
             _, noted = self._open.pop()
             for base, before in noted.values():
                 set_functional_value(base, before)
+
+    def written_here(self) -> set[int]:
+        """The memories from outside the innermost open region that it wrote."""
+        return set(self._open[-1][1]) if self._open else set()
 
     def put(self, base: torch.Tensor, fake: torch.Tensor) -> None:
         """Give a tensor the value that a branch or a loop left it with."""

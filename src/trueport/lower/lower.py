@@ -8,8 +8,6 @@ eager gives; a call that cannot be translated is noted and the walk goes on, so 
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,13 +15,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import sympy
-import torch
 
 from trueport.capture.assumptions import declared_sizes
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
-from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
 from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import (
     Twins,
@@ -35,15 +31,15 @@ from trueport.lower.complex_numbers import (
 )
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
+from trueport.lower.failed import translation_failed
 from trueport.lower.legalise import legalise
 from trueport.lower.opsets import ir_version_for
-from trueport.lower.table import Style, Translation, is_dropped, translation_for
+from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.weights import Weights
 from trueport.torch_internals import OpOverload
 
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CustomTable = Mapping[OpOverload, Callable[..., Any]]
 
 
@@ -178,20 +174,22 @@ class Lowering:
             try:
                 lower_control(self, node)
             except (LookupError, ValueError) as error:
-                self._give_up(node, _failed(node, error))
+                self._give_up(node, translation_failed(node, error))
             return
         if is_dropped(node.op):
             return
         translation = translation_for(node.op, self.custom)
         if translation is None:
-            message = f"`{node.op}` has no ONNX translation and no decomposition"
-            self._give_up(node, UnsupportedOperator(message=message, place=node.place, label=str(node.op)))
+            message = f"`{name_of(node.op)}` has no ONNX translation and no decomposition"
+            self._give_up(
+                node, UnsupportedOperator(message=message, place=node.place, label=f"calls {name_of(node.op)}")
+            )
             return
         try:
             results = self._translate(node, translation)
             self._settle(node, results)
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
-            self._give_up(node, _failed(node, error))
+            self._give_up(node, translation_failed(node, error))
 
     def _complex_node(self, node: Node) -> None:
         """A call that meets complex numbers: on pairs of real ones, or by a translation of its own."""
@@ -207,7 +205,7 @@ class Lowering:
             else:
                 self._settle(replace(node, outputs=outputs), results)
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
-            self._give_up(replace(node, outputs=outputs), _failed(node, error))
+            self._give_up(replace(node, outputs=outputs), translation_failed(node, error))
 
     def _translate(self, node: Node, translation: Translation) -> Sequence[Any]:
         args = [self.argument(arg) for arg in node.args]
@@ -276,32 +274,3 @@ def _names(graph: Graph) -> set[str]:
     return (
         {given.name for given in graph.inputs} | {out.name for out in graph.outputs} | {w.name for w in graph.weights}
     )
-
-
-def _failed(node: Node, error: Exception) -> TranslationFailed:
-    frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1]
-    shown = [f"{name}={_brief(arg)}" for name, arg in [*enumerate(node.args), *node.kwargs.items()]]
-    return TranslationFailed(
-        message=f"`{node.op}` could not be translated: {type(error).__name__}: {error}",
-        place=node.place,
-        label=str(node.op),
-        seen=(f"called with {', '.join(shown)}", f"raised at {last.filename}:{last.lineno}"),
-        fix=_way_out(frames),
-    )
-
-
-def _way_out(frames: traceback.StackSummary) -> str:
-    """Who can mend a translation: the user, where the traceback passes through a file of theirs."""
-    libraries = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
-    for frame in frames:
-        if not frame.filename.startswith(libraries) and f"{os.sep}onnxscript{os.sep}" not in frame.filename:
-            return f"mend the translation: {frame.filename}:{frame.lineno}"
-    return (
-        "eager runs this call, so this is a limit of trueport: please report it; or override it with @trueport.op(...)"
-    )
-
-
-def _brief(arg: Any) -> str:
-    text = repr(arg)
-    return text if len(text) < 60 else text[:57] + "..."

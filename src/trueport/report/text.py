@@ -119,6 +119,8 @@ def _fact_lines(report: Report) -> Iterator[Line]:
 def _headline(report: Report) -> Line:
     if not report.ok:
         count = len(report.errors)
+        if report.path:  # a file that is there already, and was compared
+            return (("unfaithful ", "error"), (f"{report.path} is not {report.model}", "strong"))
         return (("refused ", "error"), (f"{report.model}: {count} error{'s' if count > 1 else ''}", "strong"))
     to = f" → {report.path}" if report.path else ""
     if not report.verified:
@@ -187,6 +189,11 @@ def _plain(lines: Iterable[Line]) -> str:
 def diagnostic_text(found: Diagnostic) -> str:
     """One finding as plain text."""
     return _plain(diagnostic_lines(found))
+
+
+def diagnostics_text(found: Iterable[Diagnostic]) -> str:
+    """Several findings as plain text."""
+    return _plain(diagnostics_lines(found))
 
 
 def headline_text(report: Report) -> str:

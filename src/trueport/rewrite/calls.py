@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
 
 BUILTINS = frozenset(
-    "int float bool len range max min sum any all abs round enumerate zip reversed list tuple sorted map isinstance divmod".split()
+    "int float bool abs round divmod isinstance max min sum any all sorted"
+    " len range enumerate zip reversed map list tuple".split()
 )
 
 

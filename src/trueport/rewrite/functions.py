@@ -167,7 +167,7 @@ def _is_this_lambda(node: ast.Lambda, code: CodeType) -> bool:
     body = node.body
     first, last = (body.lineno, body.col_offset), (body.end_lineno or body.lineno, body.end_col_offset or 0)
     spans = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
-    return bool(spans) and all(first <= (p[0], p[2]) and (p[1], p[3]) <= last for p in spans)  # type: ignore[operator]
+    return bool(spans) and all(first <= (p[0], p[2]) and (p[1], p[3]) <= last for p in spans)
 
 
 def _as_function(node: ast.Lambda) -> ast.FunctionDef:

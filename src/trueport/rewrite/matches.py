@@ -67,7 +67,7 @@ def _tests(pattern: ast.pattern, subject: ast.expr, at: ast.AST) -> list[ast.exp
 
 
 def _sequence_tests(patterns: list[ast.pattern], subject: ast.expr, at: ast.pattern) -> list[ast.expr] | None:
-    tests = [same_place(runtime("is_sequence", subject, ast.Constant(len(patterns))), at)]
+    tests: list[ast.expr] = [same_place(runtime("is_sequence", subject, ast.Constant(len(patterns))), at)]
     for i, pattern in enumerate(patterns):
         item = same_place(ast.Subscript(value=subject, slice=ast.Constant(i), ctx=ast.Load()), pattern)
         inner = _tests(pattern, item, at)

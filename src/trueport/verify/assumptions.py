@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
 
 from trueport.capture.assumptions import Judged, frozen_numbers, judge, tied_sizes
 from trueport.capture.graph import Graph, SizeAssumption
@@ -194,11 +196,30 @@ def readable(graph: Graph, assumption: SizeAssumption) -> str:
     names = {symbol: sympy.Symbol(size.name, integer=True) for symbol, size in graph.size_symbols.items()}
     names |= {symbol: sympy.Symbol(name) for symbol, name in graph.number_symbols.items()}
     expr = assumption.expr.xreplace(names)
+    spelt = _AsPython().doprint
     if isinstance(expr, sympy.Eq):
-        return f"{expr.lhs} = {expr.rhs}"
+        return f"{spelt(expr.lhs)} = {spelt(expr.rhs)}"
     if isinstance(expr, sympy.Ne):
-        return f"{expr.lhs} is not {expr.rhs}"
-    return str(expr)
+        return f"{spelt(expr.lhs)} is not {spelt(expr.rhs)}"
+    return str(spelt(expr))
+
+
+class _AsPython(StrPrinter):  # type: ignore[misc]  # sympy has no types
+    """Spells `Mod(batch, 3)` and `FloorDiv(batch, 2)` as the user writes them. Called by sympy, by the class's name."""
+
+    def _infix(self, expr: sympy.Basic, sign: str) -> str:
+        left, right = (self.parenthesize(side, PRECEDENCE["Mul"], strict=True) for side in expr.args)
+        return f"{left} {sign} {right}"
+
+    def _print_Mod(self, expr: sympy.Basic) -> str:
+        return self._infix(expr, "%")
+
+    _print_PythonMod = _print_Mod
+
+    def _print_FloorDiv(self, expr: sympy.Basic) -> str:
+        return self._infix(expr, "//")
+
+    _print_CleanDiv = _print_FloorDiv
 
 
 def _words(sizes: Sizes, names: Sequence[str]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import torch
 
@@ -15,7 +16,7 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
-from trueport.verify.comparing import Allowed, Comparer, Outcome, dtypes_of
+from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of
 from trueport.verify.draw import Drawn, draw
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
@@ -32,7 +33,7 @@ from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
 from trueport.verify.reference import Reference
 from trueport.verify.results import Budget, CheckedInput, CheckResult
-from trueport.verify.sandbox import FailureKind, Limits, Worker, WorkerFailure, shared_worker
+from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
 from trueport.verify.tally import Decision
@@ -47,6 +48,25 @@ Unreached = Callable[[Sequence[Decision], Sequence[Sequence[object]]], Sequence[
 """What there is to say of ways that no input took, given the inputs that were compared, one value per leaf each."""
 
 
+class Options(TypedDict, total=False):
+    """What a check may be told besides the model."""
+
+    extra_sizes: Sequence[Mapping[str, int]]
+    """Sizes that must be tried."""
+    seed: int
+    at_least: int
+    budget: Budget
+    working_dtypes: Sequence[torch.dtype]
+    """Dtypes that the model computes in besides those of its weights and inputs."""
+    rtol: Allowed
+    atol: Allowed
+    locate: Locate
+    """Finds where a difference begins."""
+    unreached: Unreached
+    evidence: Path
+    """A folder for the counterexample."""
+
+
 def check_model(
     path: Path,
     job: Job,
@@ -54,54 +74,92 @@ def check_model(
     output_names: Sequence[str],
     *,
     fixed_feeds: Mapping[str, torch.Tensor] | None = None,
-    extra_sizes: Sequence[Mapping[str, int]] = (),
-    seed: int = 0,
-    at_least: int = 5,
-    budget: Budget | None = None,
     limits: Limits | None = None,
-    working_dtypes: Sequence[torch.dtype] = (),
-    rtol: Allowed = None,
-    atol: Allowed = None,
     worker: Worker | None = None,
-    locate: Locate | None = None,
-    unreached: Unreached | None = None,
-    evidence: Path | None = None,
+    **options: Unpack[Options],
 ) -> CheckResult:
     """Compare the file with eager on the example, then on inputs that eager accepts: at least `at_least` in all, with
     every free size at two other values, and every way of the counted branches and loops where one can be found.
 
-    `extra_sizes` come first; `fixed_feeds` are inputs that are no arguments (lifted state). `locate` finds where a
-    difference begins, `unreached` looks after the ways that no input took, `evidence` is a folder for the
-    counterexample. Raises only what eager raises on the example.
+    Inputs and outputs have the names of the job's; `fixed_feeds` are inputs that are no arguments (lifted state).
+    Raises only what eager raises on the example.
     """
-    worker = worker or shared_worker()
-    limits = limits or limits_for(job)
-    budget = budget or Budget()
-    blame = Blame(worker, path, limits)
-    try:
-        loaded = worker.load(path, limits)
-    except WorkerFailure as failure:
-        finding = failure_found(failure, LOADING, blame.of_load(failure), origin_of(path, failure.detail))
-        return CheckResult(diagnostics=(finding,), seed=seed)
-    with loaded, probed(reference.codes):
+    opened = open_model(path, limits or limits_for(job), worker)
+    if isinstance(opened, Diagnostic):
+        return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
+    with opened.loaded as loaded:
         fault = misfit(loaded.inputs, [*(leaf.name for leaf in job.inputs), *(fixed_feeds or {})], "inputs") or misfit(
             loaded.outputs, output_names, "outputs"
         )
         if fault is not None:
-            return CheckResult(diagnostics=(OurFault(message=fault),), seed=seed)
+            return CheckResult(diagnostics=(OurFault(message=fault),), seed=options.get("seed", 0))
         feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds or {})
-        working = (*working_dtypes, *dtypes_of(job))
-        comparer = Comparer(reference, loaded, feed, tuple(output_names), limits, working, seed, rtol, atol)
         tied, held = tied_sizes(job, loaded.inputs), held_sizes(job, loaded.inputs)
-        example = example_sizes(job.leaves, [leaf.value for leaf in job.leaves])
-        groups = groups_of(job.free_sizes, example, tied, held)
-        investigation = Investigation(job, comparer, blame, groups, budget.shrink_seconds, evidence, locate)
-        check = Check(job, comparer, investigation, groups, example, budget, seed)
-        values = [leaf.value for leaf in job.leaves]
-        check.search(draw(job, values, seed, extra_sizes, tied=tied, held=held), at_least)
+        return check_opened(opened, job, reference, feed, output_names, tied, held, **options)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file in the worker."""
+
+    loaded: LoadedModel
+    blame: Blame
+    limits: Limits
+
+
+def open_model(path: Path, limits: Limits, worker: Worker | None = None) -> Opened | Diagnostic:
+    """Load a file, or say why it cannot be."""
+    worker = worker or shared_worker()
+    blame = Blame(worker, path, limits)
+    try:
+        return Opened(worker.load(path, limits), blame, limits)
+    except WorkerFailure as failure:
+        return failure_found(failure, LOADING, blame.of_load(failure), origin_of(path, failure.detail))
+
+
+def check_opened(
+    opened: Opened,
+    job: Job,
+    reference: Reference,
+    feed: Feed,
+    output_names: Sequence[str],
+    tied: Sequence[Collection[str]] = (),
+    held: Collection[str] = (),
+    **options: Unpack[Options],
+) -> CheckResult:
+    """The check itself, whoever made the file. `tied` sizes move together, `held` ones not at all."""
+    seed, budget = options.get("seed", 0), options.get("budget", Budget())
+    values = [leaf.value for leaf in job.leaves]
+    example = example_sizes(job.leaves, values)
+    groups = groups_of(job.free_sizes, example, tied, held)
+    comparer = Comparer(
+        reference,
+        opened.loaded,
+        feed,
+        tuple(output_names),
+        opened.limits,
+        (*options.get("working_dtypes", ()), *dtypes_of(job)),
+        seed,
+        options.get("rtol"),
+        options.get("atol"),
+    )
+    investigation = Investigation(
+        job,
+        comparer,
+        opened.blame,
+        groups,
+        budget.shrink_seconds,
+        options.get("evidence"),
+        options.get("locate"),
+    )
+    check = Check(job, comparer, investigation, groups, example, budget, seed)
+    with probed(reference.codes):
+        drawn = draw(job, values, seed, options.get("extra_sizes", ()), tied=tied, held=held)
+        check.search(drawn, options.get("at_least", 5))
+        unreached = options.get("unreached")
         if unreached is not None and not check.failed():
             check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[-8:]])
-        return check.result()
+    return check.result()
 
 
 def limits_for(job: Job) -> Limits:
@@ -232,7 +290,7 @@ class Check:
         if self.findings:
             return
         agreed = self._telling() or self.checked
-        on_example = any(checked.family == EXAMPLE for checked in agreed)
+        on_example = any(checked.family == EXAMPLE for checked in self.checked)
         if self.tried and (len(agreed) < 2 or not on_example):
             self.findings.append(hardly_checked(on_example, self.refused, tuple(self.excused), self.tried))
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
@@ -12,7 +12,7 @@ from trueport.capture.graph import Graph, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
 from trueport.verify.arms import ArmCheck
-from trueport.verify.check import check_model, limits_for
+from trueport.verify.check import Options, check_model, limits_for
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.kept_alive import kept_alive
 from trueport.verify.localise import Localiser
@@ -32,7 +32,7 @@ def check_exported(
     flatten_outputs: FlattenOutputs,
     output_names: Sequence[str],
     lower: Lower,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> CheckResult:
     """`check_model` for a file that `lower` made of `graph`."""
     localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
@@ -49,11 +49,10 @@ def check_exported(
         job,
         Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph)),
         output_names,
+        **{**options, "working_dtypes": _floats_of(graph)},  # type: ignore[arg-type]
         fixed_feeds=graph.lifted,
-        working_dtypes=_floats_of(graph),
         locate=locate,
         unreached=unreached,
-        **options,
     )
 
 

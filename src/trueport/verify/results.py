@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
@@ -48,6 +48,9 @@ class CheckResult:
     @property
     def agrees(self) -> bool:
         return bool(self.checked) and not any(finding.is_error for finding in self.diagnostics)
+
+    def with_findings(self, more: Sequence[Diagnostic]) -> CheckResult:
+        return replace(self, diagnostics=(*self.diagnostics, *more))
 
     def sizes_seen(self, name: str) -> tuple[int, ...]:
         return tuple(sorted({checked.sizes[name] for checked in self.checked if name in checked.sizes}))

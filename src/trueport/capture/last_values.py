@@ -1,0 +1,56 @@
+"""What the tensors that leave a region held at its end.
+
+A write inside a region is undone when the region ends. What the region returns or binds may be a tensor that it wrote, or
+a view of one: its value has to be taken before that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from trueport.capture.graph import Value
+from trueport.capture.lists import Parts, TracedList
+from trueport.capture.rows import Rows
+from trueport.load.structures import flatten
+from trueport.torch_internals import FunctionalTensor, memory_of
+
+if TYPE_CHECKING:
+    from trueport.capture.tracer import Tracer
+
+LastValues: TypeAlias = Mapping[int, Value]
+"""By id of the tensor, which whoever holds this holds too."""
+
+_PLAIN = (bool, int, float, str, bytes, type(None), type, torch.nn.Module, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def last_values(tracer: Tracer, *things: Any) -> LastValues:
+    """The present values of all tensors in `things` that the open region wrote."""
+    written = tracer.writes.written_here()
+    if not written:
+        return {}
+    found = (t for t in _tensors(things) if isinstance(t, FunctionalTensor))
+    return {id(tensor): tracer.value(tensor) for tensor in found if memory_of(tensor) in written}
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, TracedList):
+        yield from _tensors(value.held)
+    elif isinstance(value, Parts):
+        yield from _tensors(value.parts)
+    elif isinstance(value, Rows):
+        yield from value.tensors
+    elif isinstance(value, (list, tuple, set, deque)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+    elif not isinstance(value, _PLAIN):
+        for leaf in flatten(value)[0]:
+            if isinstance(leaf.value, torch.Tensor):
+                yield leaf.value

@@ -1,0 +1,49 @@
+"""A translation that raised, told to who can mend it."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from trueport.capture.graph import Control, Node, Value
+from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
+from trueport.lower.table import name_of
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LIBRARIES = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
+
+
+def translation_failed(node: Node, error: Exception) -> TranslationFailed:
+    name = node.op.value if isinstance(node.op, Control) else name_of(node.op)
+    frames = traceback.extract_tb(error.__traceback__)
+    shown = [_brief(arg) for arg in node.args] + [f"{name}={_brief(arg)}" for name, arg in node.kwargs.items()]
+    return TranslationFailed(
+        message=f"`{name}` could not be translated: {type(error).__name__}: {error}",
+        place=node.place,
+        label=f"calls {name}",
+        seen=(f"called with ({', '.join(shown)})", f"raised at {frames[-1].filename}:{frames[-1].lineno}"),
+        fix=_way_out(frames),
+    )
+
+
+def _way_out(frames: traceback.StackSummary) -> str:
+    """Who can mend a translation: the user, where the traceback passes through a file of theirs."""
+    for frame in frames:
+        if not frame.filename.startswith(_LIBRARIES) and f"{os.sep}onnxscript{os.sep}" not in frame.filename:
+            return f"mend the translation in {os.path.basename(frame.filename)}"
+    return (
+        "eager runs this call, so this is a limit of trueport: please report it; or override it with @trueport.op(...)"
+    )
+
+
+def _brief(arg: Any) -> str:
+    """An argument as a user knows it: `x: float32[3, batch]` for a tensor."""
+    if isinstance(arg, Value):
+        sizes = ", ".join(map(str, arg.shape))
+        return f"{arg.name or 'tensor'}: {str(arg.dtype).removeprefix('torch.')}[{sizes}]"
+    text = repr(arg)
+    return text if len(text) < 60 else text[:57] + "..."

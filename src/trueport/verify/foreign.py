@@ -1,0 +1,89 @@
+"""The check of any ONNX file against a model, whoever exported it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
+from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
+from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.structures import flatten
+from trueport.source import Place, Where
+from trueport.verify.check import Opened, Options, check_opened, limits_for, open_model
+from trueport.verify.compare import Expected
+from trueport.verify.instrument import functions_run_by
+from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
+from trueport.verify.reference import Reference, RunEager
+from trueport.verify.results import CheckResult
+from trueport.verify.tally import Decision, way_words
+
+
+def check_file(path: Path, job: Job, run_eager: RunEager, **options: Unpack[Options]) -> CheckResult:
+    """Compare a file with eager. Its inputs and outputs are matched by name or by order; where the job declares no free
+    size, the file's own are taken. Raises only what eager raises on the example.
+    """
+    opened = open_model(path, limits_for(job))
+    if isinstance(opened, Diagnostic):
+        return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
+    with opened.loaded:
+        return _check(opened, job, run_eager, options)
+
+
+def _check(opened: Opened, job: Job, run_eager: RunEager, options: Options) -> CheckResult:
+    loaded = opened.loaded
+    example = [leaf.value for leaf in job.leaves]
+    found, structure = flatten(run_eager(example), root_in_names=False)
+    try:
+        inputs = match_inputs(loaded.inputs, job.leaves)
+        outputs = match_outputs(loaded.outputs, [leaf.name for leaf in found], [leaf.value for leaf in found])
+    except DoesNotFit as misfit:
+        return CheckResult(diagnostics=(_does_not_fit(misfit),), seed=options.get("seed", 0))
+    missing = inputs.missing(job)
+    job = with_fixed_numbers(with_sizes_of(inputs, job), missing)
+
+    def expected(returned: object) -> list[Expected]:
+        values = structure.flatten(returned)
+        return [values[at] for _, at in outputs]  # type: ignore[misc]
+
+    def unreached(decisions: Sequence[Decision], _inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
+        return [_not_reached(decision, way) for decision in decisions for way in decision.never_ran]
+
+    own: Options = {"unreached": unreached}
+    settled: Options = {**own, **options}
+    reference = Reference(run_eager, expected, functions_run_by(lambda: run_eager(example)))
+    result = check_opened(opened, job, reference, inputs.feed, [name for name, _ in outputs], **settled)
+    return result.with_findings([_absent(leaf) for leaf in missing])
+
+
+def _does_not_fit(misfit: DoesNotFit) -> Diagnostic:
+    return WrongShape(
+        message=f"the file is not this model: {misfit}",
+        fix="give the inputs in the order of the file, or with its names",
+    )
+
+
+def _absent(leaf: Leaf) -> Diagnostic:
+    """An argument that the exporter left out: a frozen number, or a tensor that it found nobody to read."""
+    if leaf.kind is LeafKind.NUMBER and not leaf.declared_free:
+        return NumberFrozen(
+            message=f"the file has no input for the number `{leaf.name}`: it is fixed at {leaf.value!r}",
+            seen=("it was held at that value in this check",),
+            severity=Severity.WARNING,
+        )
+    return NumberFrozen(
+        message=f"the file has no input for `{leaf.name}`; what it is given there makes no difference to the file",
+        severity=Severity.WARNING,
+    )
+
+
+def _not_reached(decision: Decision, way: int) -> Diagnostic:
+    site = decision.site
+    return ArmNotReached(
+        message=f"no input was found for which `{site.text}` {way_words(site, way)}",
+        place=Place((Where(site.file, site.line, site.function),)),
+        fix="give an example that goes this way, or search longer with thorough=True",
+    )
