@@ -609,7 +609,7 @@ def test_a_buffer():
             for i in range(n):
                 self.seen.add_(x[0] * i)
                 if self.seen[0] > 1:
-                    self.seen = self.seen * 0.5
+                    self.seen.mul_(0.5)
             return self.seen + x
 
     by_count(Net().eval(), loops=1, state="inputs-outputs")

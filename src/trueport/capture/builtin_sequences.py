@@ -182,10 +182,11 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
 
 @traced_for(reversed)
 def _reversed(control: ControlFlow, items: Any) -> Any:
-    # Torch's own reversed() makes a flipped copy: a write to a row of it does not reach the tensor.
-    sequence = control.sequence(items.flip(0) if isinstance(items, torch.Tensor) else items)
+    sequence = control.sequence(items)
     if sequence is None:
         return reversed(items)
+    if isinstance(items, torch.Tensor):  # torch makes a flipped copy: a write to a row of it does not reach the tensor
+        return control.sequence(items.flip(0))
     if sequence.most is not None:
         return refuse(
             "something plain is gone through backwards together with something of open length", "reverse it first"

@@ -152,8 +152,8 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def _mixed(self) -> Any:
         return refuse(
-            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that differ"
-            " in a way that this cannot follow",
+            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that"
+            " differ in a way that this cannot follow",
             "put tensors of one dtype and number of axes into it",
         )
 

@@ -490,7 +490,7 @@ class _Plan:
     def _settle_lists(
         self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]
     ) -> list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]]:
-        """The tensors that hold each list after the loop, a set for each item that a round appends; None where it stays.
+        """The tensors that hold each list after the loop, a set for each item that a round appends; None if it stays.
 
         Lists that rounds only append to are scanned outputs, which come last.
         """
@@ -532,7 +532,7 @@ class _Plan:
         raise ExportError(
             [
                 ArmsDisagree(
-                    message=f"rounds of this loop change the length of `{filled.name}`, whose items are of different kinds",
+                    message=f"this loop changes the length of `{filled.name}`, whose items are of different kinds",
                     place=self._place,
                     label="changes the length of the list",
                     fix="put tensors of one dtype and number of axes into the list",
