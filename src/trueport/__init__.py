@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trueport.api import check, export
+    from trueport.api import check, export, verify
     from trueport.diagnostics.base import Diagnostic
     from trueport.errors import ExportError, TrueportError, UsageError
     from trueport.lower.table import op
     from trueport.program import Program
     from trueport.report import Report
 
-__all__ = ["Diagnostic", "ExportError", "Program", "Report", "TrueportError", "UsageError", "check", "export", "op"]
+__all__ = [
+    "Diagnostic",
+    "ExportError",
+    "Program",
+    "Report",
+    "TrueportError",
+    "UsageError",
+    "check",
+    "export",
+    "op",
+    "verify",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -39,3 +52,22 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+class _Package(types.ModuleType):
+    """`trueport.verify` is the function, although a folder of that name exists too: the import system would put the
+    folder's module in its place as soon as anything in it is imported. Importing from the folder works as ever.
+    """
+
+    @property
+    def verify(self) -> Any:
+        from trueport.api import verify
+
+        return verify
+
+    @verify.setter
+    def verify(self, module: types.ModuleType) -> None:
+        """What the import system does after importing the folder; the function stays."""
+
+
+sys.modules[__name__].__class__ = _Package

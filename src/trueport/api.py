@@ -36,11 +36,14 @@ from trueport.lower.lower import lower
 from trueport.lower.opsets import refuse_opset
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write
-from trueport.program import Program, carried_outputs, is_carried, refuse_path, save_model
+from trueport.program import Program, carried_outputs, is_carried, prove, refuse_path, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.verify.assumptions import SizesJudged, judge_sizes
+from trueport.verify.check import Options, checking_options
+from trueport.verify.comparing import Allowed
 from trueport.verify.exported import check_exported
+from trueport.verify.foreign import check_file
 from trueport.verify.results import CheckResult
 from trueport.verify.sandbox import warm_up
 
@@ -71,13 +74,20 @@ def export(
     state: str | None = None,
     overwrite: bool = False,
     value_ranges: Mapping[str, tuple[float, float]] | None = None,
+    thorough: bool = False,
+    seed: int = 0,
+    rtol: Allowed = None,
+    atol: Allowed = None,
+    proof: bool = False,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
 
     Takes the arguments of `torch.onnx.export`, and: `constants` (Python-number arguments to bake in; otherwise they are
     inputs), `state` ("inputs-outputs" or "frozen", for buffers that forward writes), `overwrite`, `value_ranges`
-    (by input name, for the values to check with).
+    (by input name, for the values to check with), `thorough` (search longer for inputs that go other ways), `seed` (of
+    the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `proof` (write `<f>.proof.json`: what was
+    compared, and how).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
@@ -85,7 +95,8 @@ def export(
     if path is not None:
         refuse_path(path, overwrite)
     refuse_opset(opset_version)
-    run = _Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify)
+    asked = checking_options(thorough, seed, rtol, atol)
+    run = _Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify, asked)
     run.options(torch_options)
     with run.stage("load"):
         job = make_job(
@@ -103,8 +114,11 @@ def export(
     run.stop_on_errors()
     if path is not None:
         with run.stage("write"):
-            save_model(carried.model, path, external_data, overwrite)
-    return Program(carried.model, run.report(job, carried, path), job, carried.graph, path)
+            written = save_model(carried.model, path, external_data, overwrite)
+    report = run.report(job, carried, path)
+    if path is not None and proof and report.verified:
+        prove(report, written)
+    return Program(carried.model, report, job, carried.graph, path)
 
 
 def check(model: object, args: Any = (), **options: Any) -> Report:
@@ -115,6 +129,54 @@ def check(model: object, args: Any = (), **options: Any) -> Report:
         raise
     except ExportError as refused:
         return Report(model=summary.model_name(model), diagnostics=refused.diagnostics, versions=installed_versions())
+
+
+def verify(
+    path: str | os.PathLike[str],
+    model: object,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    constants: str | Iterable[str] = (),
+    value_ranges: Mapping[str, tuple[float, float]] | None = None,
+    thorough: bool = False,
+    seed: int = 0,
+    rtol: Allowed = None,
+    atol: Allowed = None,
+) -> Report:
+    """Compare an ONNX file, whoever exported it, with the model that it is said to be.
+
+    Inputs and outputs are matched by name or by order. Where no free size is declared, those that the file leaves open
+    are free. Returns a Report, whose errors are the differences; a counterexample is kept in the folder that they name.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError([UsageFault(message=f"there is no file {file}", fix="name an ONNX file")])
+    warm_up()
+    job = make_job(
+        model,
+        args,
+        kwargs,
+        dynamic_shapes=dynamic_shapes,
+        dynamic_axes=dynamic_axes,
+        constants=constants,
+        value_ranges=value_ranges,
+    )
+    examined = examine(job)
+    found = [*examined.diagnostics, *summary.state_lost(examined)]
+    checked = None
+    if not any(finding.is_error for finding in found):
+        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        asked: Options = {**checking_options(thorough, seed, rtol, atol), "evidence": folder}
+        try:
+            checked = check_file(file, job, lambda values: run_eager(job, values), **asked)
+        finally:
+            if checked is None or checked.evidence is None:
+                shutil.rmtree(folder, ignore_errors=True)
+        found += checked.diagnostics
+    return summary.file_report(job, file, found, checked)
 
 
 @dataclass(frozen=True)
@@ -135,6 +197,7 @@ class _Run:
     custom: Mapping[Any, Callable[..., Any]]
     state: State
     verify: bool
+    checking: Options
     found: list[Diagnostic] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -198,6 +261,7 @@ class _Run:
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        asked: Options = {**self.checking, "extra_sizes": judged.must_try, "evidence": folder}
         checked = None
         try:
             path = write(model, folder / "model.onnx")[0]
@@ -209,8 +273,7 @@ class _Run:
                 lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
                 lambda part: lower(part, self.opset, self.custom),
-                extra_sizes=judged.must_try,
-                evidence=folder,
+                **asked,
             )
             return checked
         finally:

@@ -20,6 +20,7 @@ from trueport.errors import UsageError
 from trueport.load.job import Job, LeafKind
 from trueport.lower.write import write
 from trueport.report import Report
+from trueport.report.certificate import save_certificate
 from trueport.verify.child import read
 from trueport.verify.tensors import tensor_data, to_torch
 
@@ -117,6 +118,21 @@ def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrit
     except OSError as failure:
         raise UsageError(
             [UsageFault(message=f"cannot write {path}: {failure.strerror or failure}", fix="choose another path")]
+        ) from failure
+
+
+def prove(report: Report, written: Sequence[Path]) -> None:
+    """Write the certificate beside the model."""
+    try:
+        save_certificate(report, written)
+    except OSError as failure:
+        raise UsageError(
+            [
+                UsageFault(
+                    message=f"the model is written, its certificate cannot be: {failure.strerror or failure}",
+                    fix="make room, or leave the certificate out",
+                )
+            ]
         ) from failure
 
 

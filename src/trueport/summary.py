@@ -33,9 +33,7 @@ def model_name(model: object) -> str:
     return getattr(model, "__name__", None) or type(model).__name__
 
 
-def settle_attributes(
-    found: Iterable[Diagnostic], examined: Examined, choice: State
-) -> list[Diagnostic]:
+def settle_attributes(found: Iterable[Diagnostic], examined: Examined, choice: State) -> list[Diagnostic]:
     """Attributes that forward sets are harmless where eager showed that no later call depends on them."""
     settled: list[Diagnostic] = []
     for finding in found:
@@ -90,6 +88,34 @@ def report(
     )
 
 
+def state_lost(examined: Examined) -> list[Diagnostic]:
+    """A file that keeps no state cannot be a model whose answers depend on the calls before."""
+    if not examined.state_matters:
+        return []
+    names = ", ".join(f"`{name}`" for name in examined.stateful)
+    return [
+        StateWritten(
+            message=f"forward writes {names}, and what a call gives depends on the calls before it, of which an ONNX "
+            "file remembers nothing",
+            seen=("eager: another input first, then the example again, gave another result",),
+            fix="make the state an argument and a result",
+        )
+    ]
+
+
+def file_report(job: Job, path: Path, found: Sequence[Diagnostic], checked: CheckResult | None) -> Report:
+    """What there is to tell about a file that somebody else may have made."""
+    return Report(
+        model=model_name(job.model),
+        path=str(path),
+        diagnostics=tuple(found),
+        free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
+        constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
+        versions=installed_versions(),
+        **checked_facts(checked),
+    )
+
+
 def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
     """What a check says beyond its findings, as the report has it."""
     if checked is None:
@@ -113,7 +139,7 @@ def _decision(decision: Decision) -> DecisionSummary:
 
 
 def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]]) -> Iterable[str]:
-    """The decisions that the trace took about free sizes, but for those that a checked input has shown not to matter."""
+    """What the trace decided about free sizes, but for decisions that a checked input has shown not to matter."""
     told = set()
     symbols = {size.name: symbol for symbol, size in graph.size_symbols.items()}
     for judged in judge(graph):
@@ -144,5 +170,5 @@ def _near(place: Place) -> str:
 
 def _tensor(value: ir.Value) -> TensorSummary:
     shape: Any = value.shape
-    dtype = value.dtype.name.lower() if value.dtype is not None else "unknown"
+    dtype = value.dtype.numpy().name if value.dtype is not None else "unknown"
     return TensorSummary(value.name or "", dtype, tuple(str(d) for d in shape) if shape is not None else ())

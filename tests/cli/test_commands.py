@@ -82,6 +82,7 @@ def test_export_hands_over_every_option(house: House) -> None:
     done = house.run(
         "export", "m.py:Net", "-i", "x:Bx3", "-i", "n=@n.npy", "--dim", "B=1..8", "--weights", "w.pt", "--opset", "21",
         "--constants", "axis, mode", "--state", "frozen", "--no-verify", "--external-data", "--overwrite",
+        "--thorough", "--seed", "7", "--atol", "y=1e-2",
         "-o", "a.onnx",
     )  # fmt: skip
     assert (done.exit_code, done.exception) == (Exit.FAITHFUL, None)
@@ -100,6 +101,11 @@ def test_export_hands_over_every_option(house: House) -> None:
         "verify": False,
         "external_data": True,
         "overwrite": True,
+        "proof": False,
+        "thorough": True,
+        "seed": 7,
+        "rtol": None,
+        "atol": {"y": 0.01},
     }
 
 

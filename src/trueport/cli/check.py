@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request
 from trueport.cli.showing import Showing, showing_options
@@ -13,6 +14,7 @@ from trueport.cli.showing import Showing, showing_options
 
 @click.command()
 @model_options
+@checking_options
 @showing_options
 def check(target: str, debug: bool, **options: Any) -> None:
     """Say whether TARGET can be exported faithfully, without writing it.
@@ -22,10 +24,11 @@ def check(target: str, debug: bool, **options: Any) -> None:
     """
     with told_plainly(debug):
         showing = Showing.taken_from(options)
+        checking = take_checking(options)
         with working(f"checking {target}"):
             request = read_request(target=target, **options)
             from trueport.api import check as run
 
-            report = run(request.model, request.args, **request.options)
+            report = run(request.model, request.args, **request.options, **checking)
         ended = showing.finish(report)
     raise SystemExit(ended)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request, refuse_unwritable
 from trueport.cli.showing import Showing, showing_options
@@ -21,6 +22,10 @@ from trueport.report.versions import installed_versions
 @click.option("--verify/--no-verify", default=True, help="Compare with eager, or do not; the report says so.")
 @click.option("--overwrite", "--force", is_flag=True, help="Replace the output file if it exists.")
 @click.option("--external-data", is_flag=True, default=None, help="Keep the weights in a file of their own.")
+@click.option(
+    "--proof/--no-proof", default=True, help="Write FILE.proof.json beside the model: what was compared, and how."
+)
+@checking_options
 @showing_options
 def export(
     target: str,
@@ -28,6 +33,7 @@ def export(
     verify: bool,
     overwrite: bool,
     external_data: bool | None,
+    proof: bool,
     debug: bool,
     **options: Any,
 ) -> None:
@@ -41,6 +47,7 @@ def export(
     with told_plainly(debug):
         refuse_unwritable(output, overwrite)
         showing = Showing.taken_from(options)
+        checking = take_checking(options)
         try:
             with working(f"exporting {target}"):
                 request = read_request(target=target, **options)
@@ -53,6 +60,8 @@ def export(
                     verify=verify,
                     external_data=external_data,
                     overwrite=overwrite,
+                    proof=proof and verify,
+                    **checking,
                     **request.options,
                 )
             report = program.report

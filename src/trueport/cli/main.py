@@ -11,6 +11,7 @@ from trueport.cli.doctor import doctor
 from trueport.cli.explain import explain
 from trueport.cli.export import export
 from trueport.cli.outcome import told_plainly
+from trueport.cli.verify import verify
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -29,5 +30,6 @@ def main(context: click.Context) -> None:
 
 main.add_command(export)
 main.add_command(check)
+main.add_command(verify)
 main.add_command(explain)
 main.add_command(doctor)

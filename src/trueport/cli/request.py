@@ -31,6 +31,21 @@ class Request:
 
 
 def model_options(command: Command) -> Command:
+    """Add TARGET and the options that say which model, with which inputs, and how it is to be exported."""
+    for option in reversed(
+        [
+            click.option("--opset", type=int, metavar="N", help="The ONNX opset to write."),
+            click.option(
+                "--state", type=click.Choice(["frozen", "inputs-outputs"]),
+                help="What becomes of buffers that forward writes; refused if there are any and nothing is said.",
+            ),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return target_options(command)
+
+
+def target_options(command: Command) -> Command:
     """Add TARGET and the options that say which model, with which inputs."""
     for option in reversed(
         [
@@ -44,14 +59,9 @@ def model_options(command: Command) -> Command:
                 help="The range of a free size: H=32..640, B=1.. or S=..512. Repeatable.",
             ),
             click.option("--weights", metavar="FILE", help="A state dict to load first: .safetensors, or .pt."),
-            click.option("--opset", type=int, metavar="N", help="The ONNX opset to write."),
             click.option(
                 "--constants", metavar="A,B",
                 help="Number arguments to fix in the model; otherwise they are inputs.",
-            ),
-            click.option(
-                "--state", type=click.Choice(["frozen", "inputs-outputs"]),
-                help="What becomes of buffers that forward writes; refused if there are any and nothing is said.",
             ),
             click.option("--debug", is_flag=True, help="Show tracebacks."),
         ]
@@ -66,9 +76,9 @@ def read_request(
     inputs: tuple[str, ...],
     dims: tuple[str, ...],
     weights: str | None,
-    opset: int | None,
     constants: str | None,
-    state: str | None,
+    opset: int | None = None,
+    state: str | None = None,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)

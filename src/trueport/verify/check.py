@@ -32,7 +32,7 @@ from trueport.verify.mismatch import Investigation, Locate
 from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
 from trueport.verify.reference import Reference
-from trueport.verify.results import Budget, CheckedInput, CheckResult
+from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
 from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
@@ -65,6 +65,11 @@ class Options(TypedDict, total=False):
     unreached: Unreached
     evidence: Path
     """A folder for the counterexample."""
+
+
+def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed) -> Options:
+    """What a user may say of a check."""
+    return {"budget": THOROUGH if thorough else Budget(), "seed": seed, "rtol": rtol, "atol": atol}
 
 
 def check_model(

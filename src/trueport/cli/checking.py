@@ -1,0 +1,54 @@
+"""The options that say how a model is compared with eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from trueport.cli.request import usage_error
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_TOLERANCES = ("rtol", "atol")
+
+
+def checking_options(command: Command) -> Command:
+    """Add the options of the check; `take_checking` reads them."""
+    for option in reversed(
+        [
+            click.option("--thorough", is_flag=True, help="Search longer for inputs that go other ways."),
+            click.option("--seed", type=int, default=0, metavar="N", help="Of the inputs that are drawn."),
+            click.option(
+                "--rtol", multiple=True, metavar="[OUTPUT=]X",
+                help="How far a float may be off, as a share of it; for all outputs or for one.",
+            ),
+            click.option("--atol", multiple=True, metavar="[OUTPUT=]X", help="The same as a plain difference."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def take_checking(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the check's own options out of a command's, as `trueport.api` takes them."""
+    taken = {name: options.pop(name) for name in ("thorough", "seed")}
+    return taken | {name: _tolerance(name, options.pop(name)) for name in _TOLERANCES}
+
+
+def _tolerance(option: str, texts: Sequence[str]) -> float | dict[str, float] | None:
+    """`1e-3` for all outputs, `logits=1e-3` for one of them."""
+    by_output: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            by_output[name] = float(number)
+        except ValueError:
+            raise usage_error(f"--{option} {text} is not a number", fix=f"--{option} 1e-3 or y=1e-3") from None
+    if "" in by_output:
+        if len(by_output) > 1:
+            raise usage_error(
+                f"--{option} is given for all outputs and for one", fix=f"name the output in each --{option}"
+            )
+        return by_output[""]
+    return by_output or None

@@ -1,0 +1,43 @@
+"""`trueport verify`: any ONNX file against the torch model that it is said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.outcome import told_plainly, working
+from trueport.cli.request import read_request, target_options, usage_error
+from trueport.cli.showing import Showing, showing_options
+
+_OF_THE_EXPORT = ("opset_version", "state")
+
+
+@click.command()
+@click.argument("file")
+@target_options
+@checking_options
+@showing_options
+def verify(file: str, target: str, debug: bool, **options: Any) -> None:
+    """Compare FILE, whoever exported it, with TARGET in eager PyTorch.
+
+    Where the inputs declare no free size, those that FILE leaves open are free.
+
+    \b
+      trueport verify net.onnx model.py:Net -i x:Nx3xHxW
+    """
+    with told_plainly(debug):
+        if not Path(file).is_file():
+            raise usage_error(f"there is no file {file}", fix="name an ONNX file")
+        showing = Showing.taken_from(options)
+        checking = take_checking(options)
+        with working(f"verifying {file}"):
+            request = read_request(target=target, **options)
+            from trueport.api import verify as run
+
+            given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
+            report = run(file, request.model, request.args, **given, **checking)
+        ended = showing.finish(report)
+    raise SystemExit(ended)

@@ -1,0 +1,105 @@
+"""The certificate: what was compared with eager, how, and what was not reached, beside the model that it speaks of.
+
+Whoever holds the model can tell by its hash that it is the one that was checked, and repeat the check by its seed. The
+form is described in `docs/proof.schema.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trueport.report.model import CheckedInput, DecisionSummary, Report
+
+SCHEMA = 1
+SUFFIX = ".proof.json"
+_PIECE = 1 << 20
+
+
+def save_certificate(report: Report, files: Sequence[Path]) -> Path:
+    """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files."""
+    target = files[0].with_name(files[0].name + SUFFIX)
+    content = json.dumps(certificate(report, files), indent=2, ensure_ascii=False) + "\n"
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        temporary.write_text(content, encoding="utf-8")
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
+    """The content of a certificate, as plain data."""
+    model, *weights = files
+    return {
+        "schema": SCHEMA,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": {"name": report.model, **_file(model), "opset": report.opset},
+        "weights": [_file(path) for path in weights],
+        "versions": dict(report.versions),
+        "inputs": [str(tensor) for tensor in report.inputs],
+        "outputs": [str(tensor) for tensor in report.outputs],
+        "free_sizes": [
+            {"name": size.name, "minimum": size.minimum, "maximum": size.maximum} for size in report.free_sizes
+        ],
+        "constants": dict(report.constants),
+        "check": {
+            "seed": report.seed,
+            "compared": [_compared(one) for one in report.checks],
+            "searched_in_eager": report.searched,
+            "refused_by_eager": report.refused_by_eager,
+            "excused": list(report.excused),
+            "tolerances": dict(report.tolerances),
+            "worst_error": _worst(report.checks),
+        },
+        "decisions": [_decision(one) for one in report.decisions],
+        "not_reached": [f"{one.where}: {way}" for one in report.decisions for way in one.unreached],
+        "assumptions": list(report.assumptions),
+        "findings": [
+            {
+                "code": found.code,
+                "severity": found.weight.value,
+                "message": found.message,
+                "where": str(found.where or ""),
+            }
+            for found in report.diagnostics
+        ],
+    }
+
+
+def _file(path: Path) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def _compared(one: CheckedInput) -> dict[str, Any]:
+    return {
+        "sizes": dict(one.sizes),
+        "values": one.family,
+        "verdict": one.verdict.value,
+        "worst_error": one.worst_error,
+    }
+
+
+def _decision(one: DecisionSummary) -> dict[str, Any]:
+    return {
+        "where": str(one.where),
+        "function": one.where.function,
+        "kind": one.kind,
+        "decides_by": one.text,
+        "ways": {way.name: way.inputs for way in one.ways},
+    }
+
+
+def _worst(checks: Sequence[CheckedInput]) -> float | None:
+    return max((one.worst_error for one in checks if one.worst_error is not None), default=None)

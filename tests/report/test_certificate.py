@@ -1,0 +1,69 @@
+"""The certificate beside a model: it fits its schema, and names the very file that was checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+
+import trueport
+from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
+from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, Verdict, Way
+from trueport.report.certificate import certificate, save_certificate
+from trueport.source import Where
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "proof.schema.json").read_text())
+REPORT = Report(
+    model="Net",
+    opset=20,
+    checks=(CheckedInput({"batch": 2}, "zeros", Verdict.EQUAL, 1e-7), CheckedInput({}, "ones", Verdict.EQUAL, None)),
+    decisions=(DecisionSummary(Where("net.py", 7, "f"), "if", "x > 0", (Way("holds", 2), Way("fails", 0))),),
+    free_sizes=(SizeSummary("batch"),),
+    diagnostics=(ArmNotReached(message="`x > 0` never fails"),),
+    tolerances={"y": "1e-5"},
+    seed=0,
+    verified=True,
+)
+
+
+def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> None:
+    model, data = tmp_path / "net.onnx", tmp_path / "net.onnx.data"
+    model.write_bytes(b"model")
+    data.write_bytes(b"weights")
+    written = save_certificate(REPORT, [model, data])
+    assert written.name == "net.onnx.proof.json"
+    content = json.loads(written.read_text())
+    jsonschema.validate(content, SCHEMA)
+    assert content["model"]["sha256"] == hashlib.sha256(b"model").hexdigest()
+    assert content["weights"][0]["sha256"] == hashlib.sha256(b"weights").hexdigest()
+    assert content["not_reached"] == ["net.py:7: fails"]
+    assert content["check"]["worst_error"] == 1e-7
+
+
+def test_the_schema_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"")
+    content = certificate(REPORT, [tmp_path / "net.onnx"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**content, "more": 1}, SCHEMA)
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return x * 2
+        return -x
+
+
+def test_an_export_writes_it_on_request_only(tmp_path: Path) -> None:
+    trueport.export(Net(), (torch.rand(3),), tmp_path / "a.onnx")
+    assert not (tmp_path / "a.onnx.proof.json").exists()
+    trueport.export(Net(), (torch.rand(3),), tmp_path / "b.onnx", proof=True)
+    content = json.loads((tmp_path / "b.onnx.proof.json").read_text())
+    jsonschema.validate(content, SCHEMA)
+    assert content["model"]["sha256"] == hashlib.sha256((tmp_path / "b.onnx").read_bytes()).hexdigest()
+    assert content["decisions"][0]["decides_by"] == "x.sum() > 0"
+    assert all(content["decisions"][0]["ways"].values())
