@@ -40,6 +40,18 @@ def test_explain_lists_every_code() -> None:
     assert all(f"{code}  {kind.title}" in shown for code, kind in all_rules().items())
 
 
+@pytest.mark.parametrize("beginning", ["TP3", "tp3xx", "3"])
+def test_explain_lists_one_family(beginning: str) -> None:
+    codes = [line.split()[0] for line in trueport("explain", beginning).stdout.splitlines()[1:]]
+    assert codes == [code for code in all_rules() if code.startswith("TP3")]
+
+
+def test_explain_says_what_does_not_stop_an_export() -> None:
+    shown = trueport("explain").stdout
+    assert "free sizes depend on one another (note)" in shown
+    assert f"{all_rules()['TP301'].title}\n" in shown
+
+
 def test_explain_prints_the_page_of_one() -> None:
     shown = trueport("explain", "tp301")
     assert shown.exit_code == Exit.FAITHFUL

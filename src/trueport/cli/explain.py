@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 from rich.console import Console
 from rich.markdown import Markdown
 
 from trueport.cli.outcome import told_plainly
 from trueport.cli.request import usage_error
-from trueport.diagnostics.registry import UnknownCode, all_rules, page, rule
+from trueport.diagnostics.base import Severity
+from trueport.diagnostics.registry import Rule, UnknownCode, all_rules, page, rule
 
 FAMILIES = {
     "0": "the request and the model's health",
@@ -18,7 +21,6 @@ FAMILIES = {
     "4": "operators",
     "5": "numbers and dtypes",
     "6": "versions and opsets",
-    "7": "folding",
     "8": "the runtime",
     "9": "trueport's own faults",
 }
@@ -29,11 +31,12 @@ FAMILIES = {
 def explain(code: str | None) -> None:
     """Explain a diagnostic: what happened, why, an example and the same example mended.
 
-    Without CODE, list them all.
+    Without CODE, list them all; with the beginning of one (TP3), list its family.
     """
     with told_plainly(debug=False):
-        if code is None:
-            click.echo(overview(), nl=False)
+        family = re.fullmatch(r"(?:TP)?(\d)(?:XX)?", (code or "").strip().upper())
+        if code is None or (family and family[1] in FAMILIES):
+            click.echo(overview(family[1] if family else None), nl=False)
             return
         try:
             text = page(rule(code))
@@ -48,11 +51,19 @@ def explain(code: str | None) -> None:
             click.echo(text, nl=False)
 
 
-def overview() -> str:
-    """Every code with its title, by family."""
+def overview(only: str | None = None) -> str:
+    """Every code with its title, by family; what does not stop an export is marked. Or one family alone."""
     lines: list[str] = []
     for digit, family in FAMILIES.items():
-        members = [kind for known, kind in all_rules().items() if known[2] == digit]
+        members = [kind for known, kind in all_rules().items() if known[2] == digit and only in (None, digit)]
         if members:
-            lines += ["", f"TP{digit}xx  {family}", *(f"  {kind.code}  {kind.title}" for kind in members)]
+            lines += [
+                "",
+                f"TP{digit}xx  {family}",
+                *(f"  {kind.code}  {kind.title}{_weight(kind)}" for kind in members),
+            ]
     return "\n".join(lines[1:]) + "\n"
+
+
+def _weight(kind: Rule) -> str:
+    return "" if kind.default_severity is Severity.ERROR else f" ({kind.default_severity.value})"

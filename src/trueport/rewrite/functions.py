@@ -114,9 +114,14 @@ def with_inner(code: CodeType) -> Iterator[CodeType]:
             yield from with_inner(constant)
 
 
-@functools.lru_cache(maxsize=1024)
 def rewritten_code(code: CodeType, tails: frozenset[int] = frozenset()) -> CodeType:
     """The rewritten form of a function's code; made once."""
+    return _rewritten_code(code, code.co_filename, tails)
+
+
+@functools.lru_cache(maxsize=1024)
+def _rewritten_code(code: CodeType, _file: str, tails: frozenset[int]) -> CodeType:
+    """Codes of two files are equal where their text is, and each needs its own file in its tracebacks."""
     node, classes = find_definition(code)
     try:
         made = rewrite(copy.deepcopy(node), tails)

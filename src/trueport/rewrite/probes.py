@@ -71,9 +71,14 @@ def _functions_in(files: set[str]) -> list[FunctionType]:
     return [o for o in gc.get_objects() if type(o) is FunctionType and o.__code__.co_filename in files]
 
 
-@functools.lru_cache(maxsize=1024)
 def probed_code(code: CodeType) -> tuple[CodeType, tuple[Site, ...]]:
     """A function's code with probes in it, and where they are. Raises Refused where there is no source."""
+    return _probed_code(code, code.co_filename)
+
+
+@functools.lru_cache(maxsize=1024)
+def _probed_code(code: CodeType, _file: str) -> tuple[CodeType, tuple[Site, ...]]:
+    """Codes of two files are equal where their text is, and each needs its own file in its sites."""
     node, classes = find_definition(code)
     probing = _Probing(code.co_filename, code.co_qualname)
     made = copy.deepcopy(node)

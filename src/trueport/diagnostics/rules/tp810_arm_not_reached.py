@@ -15,7 +15,7 @@ class ArmNotReached(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if (x * 1e6).floor().sum() == 123456789:  # <- here
+            if (x * x).sum() < 0:  # <- here
                 return x * 2
             return x
 
@@ -26,7 +26,7 @@ class ArmNotReached(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            if x.sum() > 100:
+            if x.sum() < 0:
                 return x * 2
             return x
 
