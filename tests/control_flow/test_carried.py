@@ -615,6 +615,21 @@ def test_a_buffer():
     by_count(Net().eval(), loops=1, state="inputs-outputs")
 
 
+def test_a_buffer_that_only_an_arm_touches():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x, n):
+            if n > 2:
+                self.seen.add_(x[0])
+            return x + n
+
+    program = by_count(Net().eval(), ifs=1, state="inputs-outputs")
+    assert program.output_names[-1] == "seen_out"
+
+
 def test_a_write_in_an_arm_in_a_loop():
     def model(x):
         z = torch.zeros_like(x)

@@ -352,6 +352,8 @@ class Tracer:
                 self.constants.holds(weight)
             if made_in_trace:
                 self._made_in_trace.add(id(weight))
+            elif self.careful:
+                self.writes.was_there(wrapper)
         self.adopted[id(real)] = (real, wrapper, weight)
         return wrapper
 

@@ -43,6 +43,10 @@ class Writes:
         """A new memory. Kept alive, so that its address is never another's."""
         self._bases[memory_of(wrapper)] = (len(self._bases), wrapper)
 
+    def was_there(self, wrapper: torch.Tensor) -> None:
+        """A memory of the model's own, met just now: it is older than every region, also than the one that met it."""
+        self._bases[memory_of(wrapper)] = (-1, wrapper)
+
     def view(self, returned: Any) -> None:
         for item in returned if isinstance(returned, (list, tuple)) else (returned,):
             if isinstance(item, FunctionalTensor):
