@@ -99,8 +99,11 @@ class DecidingShapes(_ShapeEnv):
         self._before, self._on_guard = before, on_guard
         self._deciding = False
         self._taken_as_one: set[sympy.Basic] = set()
+        self._facts: dict[sympy.Basic, sympy.Basic] = {}
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
+        if orig_expr in self._facts:
+            return self._facts[orig_expr]
         forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
         deciding, self._deciding = self._deciding, True
         try:
@@ -120,6 +123,8 @@ class DecidingShapes(_ShapeEnv):
         `x[:1]` has `Min(1, n)` rows, which is 1 but for an empty x. Torch takes "not certainly 1" for "not 1", and
         would refuse `x + x[:1]`. It is taken as 1, and noted as an assumption: the empty x is a size to check.
         """
+        if expr in self._facts:
+            return self._facts[expr]
         known = super()._maybe_evaluate_static(expr, *args, **kwargs)
         if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
             return known
@@ -142,6 +147,23 @@ class DecidingShapes(_ShapeEnv):
             if size.xreplace(sizes) != 1:
                 return False
         return True
+
+    @contextlib.contextmanager
+    def where(self, fact: sympy.Basic) -> Iterator[None]:
+        """Meanwhile this is known to hold: in the arm of a branch that asked for two sizes to be equal, they are."""
+        before = self._facts
+        self._facts = dict(before)
+        for part in sympy.And.make_args(fact):
+            if isinstance(part, (sympy.Eq, sympy.Ne)):
+                holds, fails = (sympy.true, sympy.false) if isinstance(part, sympy.Eq) else (sympy.false, sympy.true)
+                one, other = part.args
+                for a, b in ((one, other), (other, one)):
+                    self._facts[sympy.Eq(a, b, evaluate=False)] = holds
+                    self._facts[sympy.Ne(a, b, evaluate=False)] = fails
+        try:
+            yield
+        finally:
+            self._facts = before
 
     def new_size(self, name: str, hint: int, low: int, high: int | None) -> torch.SymInt:
         """A free size that may be 0 or 1, unlike torch's own (whose symbols are positive by construction)."""

@@ -482,7 +482,13 @@ def test_none_before_the_loop():
                 h = self.cell(row.unsqueeze(0), h)
             return h
 
-    by_rows(Net().eval(), 4, 1, 7)
+    at_least_one = ({0: torch.export.Dim("n", min=1)},)
+    example, *others = rows(4, 1, 7)
+    assert_kept_alive(Net().eval(), example, others, dynamic_shapes=at_least_one, loops=1, ifs=0)
+
+    found = refused(Net().eval(), example, dynamic_shapes=ROWS)
+    assert found.code == "TP103"
+    assert "`h` is None" in found.message
 
 
 def test_none_before_the_loop_and_asked_for_in_it():

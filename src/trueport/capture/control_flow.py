@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CellType, TracebackType
 from typing import Any
 
+import sympy
 import torch
 
 from trueport.capture import builtin_sequences  # noqa: F401  (registers itself)
 from trueport.capture.builtin_functions import traced_builtin
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loops import Loops
-from trueport.capture.merging import Blank, Disagreement, Merging, Symbolic, inside
+from trueport.capture.maybe import Maybe, flag_of, known, value_of
+from trueport.capture.merging import Blank, Merging, Symbolic, inside
 from trueport.capture.merging_lists import merged_parts
 from trueport.capture.places import Places
 from trueport.capture.sequences import OpenSequence
@@ -67,6 +71,8 @@ class ControlFlow:
             return value if certain is None else certain
         if isinstance(value, Symbolic):
             return self.truth(value != 0)
+        if isinstance(value, Maybe):
+            return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
         if is_open(value) or isinstance(value, OpenSequence):
             return self.truth(value.length)
         return bool(value)
@@ -105,7 +111,7 @@ class ControlFlow:
         before = state.get()
         place = self.tracer.places.here()
         mark = self.tracer.symbols.shapes.mark()
-        arms = [self.trace_arm(arm, state, before) for arm in (then, orelse)]
+        arms = [self._trace_where(test, holds, arm, state, before) for arm, holds in ((then, True), (orelse, False))]
         if arms[0].raised and arms[1].raised:
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
@@ -116,31 +122,50 @@ class ControlFlow:
         merging = Merging(self.tracer, place, mark, regions, self._again(), arms[0].values, arms[1].values)
         return self._join(test, arms, merging, state)
 
+    def _trace_where(
+        self, test: Any, holds: bool, arm: Callable[[], Any], state: State, before: tuple[Any, ...]
+    ) -> Arm:
+        """An arm, with what is known because the test holds there, or does not."""
+        fact: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if isinstance(test, torch.SymBool):
+            expr = test.node.expr
+            fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
+        with fact:
+            return self.trace_arm(arm, state, before, lambda value: known(value, test, holds))
+
     def _again(self) -> Callable[[], None]:
         """What a value on which the arms disagree does when it is used."""
         frame = self.tracer.places.asking_frame()
         code, line = (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
         return lambda: self.tracer.demand.want_tail(code, line)
 
-    def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
-        """Run an arm into a region of its own, note what it left behind, and undo that."""
+    def trace_arm(
+        self, arm: Callable[[], Any], state: State, before: tuple[Any, ...], in_arm: Callable[[Any], Any] = lambda v: v
+    ) -> Arm:
+        """Run an arm into a region of its own, note what it left behind, and undo that.
+
+        `in_arm` gives what a value is known to be where the arm runs.
+        """
         world = World([self._model, *before, *state.look()], [arm], state.names)
         sharing = self.tracer.writes.sharing
-        with self.tracer.region() as region, sharing.arm() as shared, self.tracer.writes.watched() as writes:
-            traced = Arm(region, shared=shared)
-            try:
-                traced.returned = arm()
-            except Exception as failure:
-                if not is_users_raise(failure, self.tracer.places):
-                    raise
-                traced.raised = failure
-            traced.after = state.get()
-            traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
-            contents = [change.after for change in traced.changes]
-            traced.values = last_values(self.tracer, traced.returned, traced.after, contents)
-        traced.writes = tuple(writes)
-        world.restore()
-        state.put(before)
+        try:
+            with self.tracer.region() as region, sharing.arm() as shared, self.tracer.writes.watched() as writes:
+                traced = Arm(region, shared=shared)
+                state.put(tuple(in_arm(value) for value in before))
+                try:
+                    traced.returned = in_arm(arm())
+                except Exception as failure:
+                    if not is_users_raise(failure, self.tracer.places):
+                        raise
+                    traced.raised = failure
+                traced.after = tuple(in_arm(value) for value in state.get())
+                traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
+                contents = [change.after for change in traced.changes]
+                traced.values = last_values(self.tracer, traced.returned, traced.after, contents)
+            traced.writes = tuple(writes)
+        finally:
+            world.restore()
+            state.put(before)
         return traced
 
     def _take(self, arm: Arm, state: State) -> Any:
@@ -193,7 +218,19 @@ class ControlFlow:
             body()
             return self.truth(test())
 
-        self._loops.run(step, state, trips=None, first=first, blocks=(test, body))
+        if not self._loops.run(step, state, trips=None, first=first, blocks=(test, body)):
+            self._when(True if first is None else first, lambda: self._while_after_first(test, body, state), state)
+
+    def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+        body()
+        RUNTIME_FUNCTIONS.while_(test, body, state.get, state.put, state.names, state.look)
+
+    def _when(self, test: Any, then: Callable[[], Any], state: State) -> None:
+        truth = self.truth(test)
+        if truth is True:
+            then()
+        elif truth is not False:
+            self.branch(truth, then, _nothing, state)
 
     def becomes_traced(self, round: Callable[[], Any], state: State) -> bool:
         """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on."""
@@ -209,7 +246,16 @@ class ControlFlow:
             body(sequence.at(iteration))
             return self.negate(stop())
 
-        self._loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop))
+        if not self._loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop)):
+            self._when(sequence.length > 0, lambda: self._for_after_first(sequence, body, stop, state), state)
+
+    def _for_after_first(
+        self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State
+    ) -> None:
+        """The first round on its own, and the others as a loop."""
+        body(sequence.at(0))
+        others = OpenSequence(sequence.length - 1, lambda i: sequence.at(i + 1))
+        self._when(self.negate(stop()), lambda: self.repeat_for(others, body, stop, state), state)
 
     def _at_most(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
         """As many rounds as there can be, each only where there is an item."""
@@ -220,10 +266,7 @@ class ControlFlow:
             truth = self.truth(go_on)
             if truth is False:
                 return
-            if truth is True:
-                body(sequence.at(count))
-            else:
-                self.branch(truth, lambda count=count: body(sequence.at(count)), _nothing, state)  # type: ignore[misc]
+            self._when(truth, lambda count=count: body(sequence.at(count)), state)  # type: ignore[misc]
 
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         return TracedList(items)
@@ -253,6 +296,17 @@ class ControlFlow:
 
     def rewrite_caller(self) -> None:
         self.tracer.demand.require(self.tracer.places.asking_frame(), self.tracer.places)
+
+    def asked_by_rewritten(self) -> bool:
+        frame = self.tracer.places.asking_frame()
+        self.tracer.demand.require(frame, self.tracer.places)
+        return frame is not None
+
+    def is_none(self, value: Any) -> Any:
+        if isinstance(value, Maybe):
+            return self.negate(flag_of(value))
+        self.disagreement(value)
+        return value is None
 
     def disagreement(self, value: Any) -> None:
         if isinstance(value, Disagreement):

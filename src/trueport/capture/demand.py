@@ -65,8 +65,11 @@ class Demand:
             return
         while frame.f_code.co_name in COMPREHENSIONS and frame.f_back is not None:
             frame = frame.f_back
-        if not self._rewriting.covers(frame.f_code):
-            raise NeedsRewrite(frame.f_code, place or places.here())
+        self.require_code(frame.f_code, place or places.here())
+
+    def require_code(self, code: CodeType, place: Place) -> None:
+        if self._rewriting is not None and not self._rewriting.covers(code):
+            raise NeedsRewrite(code, place)
 
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only: in rewritten code, it may not."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.lists import TracedList
 from trueport.capture.sequences import OpenSequence
 from trueport.load.structures import Structure, flatten
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE, State
@@ -79,7 +80,7 @@ def _collected(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: 
         for column, item in zip(columns.held, made, strict=True):
             column.append(item)
 
-    columns.held = tuple([] for _ in range(_count(sequence, each, carry)))
+    columns.held = tuple(TracedList() for _ in range(_count(sequence, each, carry)))
     names = tuple(f"column {i}" for i in range(len(columns.held)))
 
     def put(values: tuple[Any, ...]) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Value
 from trueport.capture.lists import Parts, TracedList
+from trueport.capture.maybe import Maybe, value_of
 from trueport.capture.rows import Rows
 from trueport.load.structures import flatten
 from trueport.torch_internals import FunctionalTensor, memory_of
@@ -41,6 +43,10 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         yield value
     elif isinstance(value, TracedList):
         yield from _tensors(value.held)
+    elif isinstance(value, Maybe):
+        yield from _tensors(value_of(value))
+    elif isinstance(value, Disagreement):
+        return
     elif isinstance(value, Parts):
         yield from _tensors(value.parts)
     elif isinstance(value, Rows):

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import Parts, TracedList, Unfilled, is_open
 from trueport.capture.loop_lists import FilledList
-from trueport.capture.merging import Disagreement, Symbolic, describe, inside
+from trueport.capture.maybe import Maybe, flag_of, value_of
+from trueport.capture.merging import Symbolic, describe, inside, may_be_none
 from trueport.capture.rows import NotAlike
 from trueport.capture.slots import Carried, Content, Round, Slot
 from trueport.capture.world import Change, World
@@ -42,13 +44,18 @@ class Loops:
         self._control = control
         self._tracer = control.tracer
 
-    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> None:
+    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
+        """False where the first round is another than the others: it has to be traced on its own."""
         plan = _Plan(self._control, state, self._tracer.places.here(), blocks)
         first_round = False
         for _ in range(_MOST_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()
             try:
                 traced = plan.trace(step, 0 if first_round else None)
+            except FirstRoundDiffers as differs:
+                if differs.plan is not plan:
+                    raise
+                return False
             except Unfilled:
                 if first_round:
                     raise
@@ -56,9 +63,17 @@ class Loops:
                 continue
             if not plan.learn(traced, mark) and not first_round:
                 plan.finish(traced, trips, first, mark)
-                return
+                return True
             first_round = False
-        plan.give_up()
+        return plan.give_up()
+
+
+class FirstRoundDiffers(BaseException):
+    """A name that is None before the loop is given to code that asks about it where the trace cannot see."""
+
+    def __init__(self, plan: object) -> None:
+        super().__init__()
+        self.plan = plan
 
 
 class _Plan:
@@ -73,6 +88,7 @@ class _Plan:
         self._bases: dict[int, tuple[torch.Tensor, Slot]] = {}
         self._lists: list[FilledList] = []
         self._values: LastValues = {}
+        self._entered: dict[int, list[Any]] = {}
 
     # --- tracing one round
 
@@ -123,7 +139,11 @@ class _Plan:
             values.append(original if leaf is None else self._parameter(leaf, traced, alike))
         traced.entered[id(slot)] = values
         assert slot.structure is not None
-        return slot.structure.build(values)
+        built = slot.structure.build(values)
+        return Maybe(built[0], built[1], f"`{slot.name}`", self._place, self._on_its_own) if slot.maybe else built
+
+    def _on_its_own(self) -> None:
+        raise FirstRoundDiffers(self)
 
     def _parameter(self, leaf: Carried, traced: Round, alike: list[torch.Tensor]) -> Any:
         shapes = self._tracer.symbols.shapes
@@ -206,12 +226,12 @@ class _Plan:
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, mark)
-        leaves = self._leaves_like(slot, after)
+        entered = traced.entered[id(slot)]
+        leaves = self._leaves_like(slot, after, entered)
         if leaves is None:
             slot.lost = True
             return True
         _remember(slot, leaves)
-        entered = traced.entered[id(slot)]
         new = False
         for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
             changed = self._learn_leaf(leaf, slot.structure_leaves[i], start, end, mark, slot)
@@ -232,6 +252,8 @@ class _Plan:
         if is_open(after) or is_open(slot.before):
             slot.lost = True
             return True
+        if may_be_none(slot.before, after):
+            return self._begin_maybe(slot, after, mark)
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and not _is_carriable(after):
             slot.before = after  # an object that each round makes or looks up: the last one stays
@@ -239,7 +261,7 @@ class _Plan:
         found, structure = flatten(model, slot.name)
         slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
         slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
-        ends = self._leaves_like(slot, after)
+        ends = self._leaves_like(slot, after, slot.structure_leaves)
         if ends is None or any(not leaf.known for leaf in found):
             slot.lost = True
             return True
@@ -250,7 +272,28 @@ class _Plan:
             slot.leaves[i] = self._learn_leaf(None, begins, start, end, mark, slot)
         return True
 
-    def _leaves_like(self, slot: Slot, after: Any) -> list[Any] | None:
+    def _begin_maybe(self, slot: Slot, after: Any, mark: int) -> bool:
+        """None before the loop, or after a round: from the next round on, a flag and a value."""
+        slot.maybe = True
+        something = value_of(after if slot.before is None else slot.before)
+        found, structure = flatten((flag_of(slot.before), something), slot.name)
+        slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
+        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
+        ends = self._leaves_like(slot, after, slot.structure_leaves)
+        if ends is None:
+            slot.lost = True
+            return True
+        for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
+            begins = UNBOUND if i > 0 and slot.before is None else start
+            slot.leaves[i] = self._learn_leaf(None, begins, start, end, mark, slot)
+        return True
+
+    def _leaves_like(self, slot: Slot, after: Any, present: list[Any]) -> list[Any] | None:
+        """The leaves of what a round left; `present` are those with which it began."""
+        if slot.maybe and (after is None or not isinstance(after, Disagreement) or isinstance(after, Maybe)):
+            if after is None:
+                return [False, *present[1:]]
+            after = (flag_of(after), value_of(after))
         if after is UNBOUND or isinstance(after, Disagreement):
             return None
         found, _ = flatten(after, slot.name)
@@ -347,7 +390,7 @@ class _Plan:
             ]
         )
 
-    def give_up(self) -> None:
+    def give_up(self) -> bool:
         raise ExportError(
             [
                 ArmsDisagree(
@@ -366,6 +409,7 @@ class _Plan:
         outputs: list[Any] = []
         results: list[Value | Number] = []
         after: list[Any] = []
+        self._entered = traced.entered
         for slot, end in zip(self._slots, traced.after, strict=True):
             after.append(self._settle(slot, end, inits, outputs, results))
         contents = []
@@ -406,7 +450,11 @@ class _Plan:
             return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self._place)
         if slot.leaves is None or slot.structure is None:
             return slot.before
-        ends = [end] if isinstance(end, torch.Tensor) else [leaf.value for leaf in flatten(end, slot.name)[0]]
+        if isinstance(end, torch.Tensor) and not slot.maybe:
+            ends: list[Any] | None = [end]
+        else:
+            ends = self._leaves_like(slot, end, self._entered.get(id(slot), []))
+        assert ends is not None
         values = []
         for leaf, original, last, alike in zip(slot.leaves, slot.structure_leaves, ends, slot.alike, strict=True):
             if leaf is None:
@@ -415,7 +463,8 @@ class _Plan:
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
             values.append(self._result(leaf, results, alike))
-        return slot.structure.build(values)
+        built = slot.structure.build(values)
+        return Maybe(built[0], built[1], f"`{slot.name}`", self._place, None) if slot.maybe else built
 
     def _start(self, leaf: Carried) -> Any:
         """The value before the first round; recorded in the scope around the loop where it has to be made."""

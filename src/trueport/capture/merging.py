@@ -10,79 +10,21 @@ from typing import Any
 
 import torch
 
+from trueport.capture import maybe
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.last_values import LastValues
 from trueport.capture.lists import TracedList
 from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
-from trueport.diagnostics.base import Label
-from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
-from trueport.errors import ExportError
+from trueport.load.job import LeafKind
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
-from trueport.source import Place, assignments, returned_name
+from trueport.source import Place
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PLAIN = (bool, int, float)
 _COMPARABLE = (str, bytes, torch.dtype, torch.device, enum.Enum)
-
-
-class Disagreement:
-    """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
-
-    __slots__ = ("_said",)
-    _said: tuple[str, str, str, Place, Callable[[], None] | None]
-
-    def __init__(
-        self, name: str, then: str, orelse: str, place: Place, again: Callable[[], None] | None = None
-    ) -> None:
-        object.__setattr__(self, "_said", (name, then, orelse, place, again))
-
-    def complain(self) -> Any:
-        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
-        name, then, orelse, place, again = self._said
-        if again is not None:
-            again()
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
-                    place=place,
-                    label="the arms of this branch disagree",
-                    also=_in_the_arms(place, name, then, orelse),
-                    fix="give it the same dtype, number of axes and structure on both sides",
-                )
-            ]
-        )
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for item in [*args, *(kwargs or {}).values()]:
-            for each in item if isinstance(item, (list, tuple)) else (item,):
-                if isinstance(each, Disagreement):
-                    each.complain()
-
-    def __getattr__(self, _name: str) -> Any:
-        self.complain()
-
-    def _complain_too(self, *_: Any) -> Any:
-        self.complain()
-
-    __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = (
-        _complain_too
-    )
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
-    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
-    __eq__ = __ne__ = __hash__ = _complain_too
-
-
-def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:
-    """The lines on which each arm gives the name its value, where it is a plain name of the function."""
-    if place.where is None:
-        return ()
-    plain = name.strip("`")
-    lines = assignments(place.where, plain if plain.isidentifier() else returned_name(place.where))
-    return tuple(Label(at, what) for at, what in zip(lines, (then, orelse), strict=True) if at is not None)
 
 
 @dataclass
@@ -117,6 +59,8 @@ class Merging:
         return self._made[key]
 
     def _merge(self, then: Any, orelse: Any, name: str) -> Any:
+        if may_be_none(then, orelse):
+            return self._maybe(then, orelse, name)
         if isinstance(then, Disagreement) or isinstance(orelse, Disagreement):
             return then if isinstance(then, Disagreement) else orelse
         if then is UNBOUND or orelse is UNBOUND:
@@ -128,6 +72,16 @@ class Merging:
         if isinstance(then, torch.Tensor) or isinstance(orelse, torch.Tensor):
             return self._tensors(then, orelse, name)
         return self._structures(then, orelse, name)
+
+    def _maybe(self, then: Any, orelse: Any, name: str) -> Any:
+        """None on one side: a flag that tells, and what it is otherwise."""
+        flag = self._numbers(maybe.flag_of(then), maybe.flag_of(orelse))
+        one, other = (UNBOUND if side is None else maybe.value_of(side) for side in (then, orelse))
+        value = self.merge(one, other, name)
+        if isinstance(value, Disagreement) or flag is True:
+            return value
+        shown = f"`{name}`" if name.isidentifier() else name
+        return maybe.Maybe(flag, value, shown, self.place, self.again)
 
     # --- numbers
 
@@ -271,6 +225,23 @@ class Blank:
 
     dtype: torch.dtype
     sizes: tuple[Any, ...]
+
+
+def may_be_none(then: Any, orelse: Any) -> bool:
+    """Whether these are None and something that an ONNX value can be, or already such a pair."""
+    sides = [side for side in (then, orelse) if side is not None]
+    if len(sides) == 2 and not any(isinstance(side, maybe.Maybe) for side in sides):
+        return False
+    return bool(sides) and all(isinstance(side, maybe.Maybe) or _is_carriable(side) for side in sides)
+
+
+def _is_carriable(value: Any) -> bool:
+    if value is UNBOUND or isinstance(value, (Disagreement, TracedList)):
+        return False
+    leaves, _ = flatten(value, "value")
+    return any(isinstance(leaf.value, (torch.Tensor, *_PLAIN, *Symbolic)) for leaf in leaves) and all(
+        leaf.known and leaf.kind is not LeafKind.CONSTANT for leaf in leaves
+    )
 
 
 def _alike(one: Any, other: Any) -> bool:

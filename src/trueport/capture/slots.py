@@ -49,6 +49,8 @@ class Slot:
     alike: list[list[torch.Tensor]] = field(default_factory=list)
     """For each leaf, the very tensors that it may be when a round begins or the loop ends."""
     lost: bool = False
+    maybe: bool = False
+    """None before a round or after one: carried as a flag and a value."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
 

@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from trueport.capture.adaptations import adapted
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
@@ -152,8 +153,11 @@ def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
     thread = threading.get_ident()
     outer: list[tuple[str, contextlib.ExitStack]] = []
 
-    def enter(module: torch.nn.Module, _args: Any) -> None:
+    def enter(module: torch.nn.Module, args: Any) -> None:
         if threading.get_ident() == thread:
+            for given in args:
+                if isinstance(given, Disagreement):
+                    _handed_over(given, module, tracer)
             around = contextlib.ExitStack()
             outer.append((tracer.places.module, around))
             tracer.places.module = paths.get(id(module), tracer.places.module)
@@ -173,6 +177,15 @@ def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
             hook.remove()
         while outer:
             outer.pop()[1].close()
+
+
+def _handed_over(given: Disagreement, module: torch.nn.Module, tracer: Tracer) -> None:
+    """A submodule is given something that may be None: only rewritten code can ask whether it is."""
+    code = getattr(type(module).forward, "__code__", None)
+    if code is None or tracer.places.is_foreign(code):
+        given.complain()
+    else:
+        tracer.demand.require_code(code, tracer.places.here())
 
 
 def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
-from trueport.capture.merging import Disagreement
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 

@@ -7,6 +7,7 @@ eagerly like the code that it was made from, on any other thread too.
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 import threading
@@ -74,6 +75,12 @@ class Trace(Protocol):
 
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
+
+    def is_none(self, value: Any) -> Any:
+        """Whether a value is None, where that may depend on the way that the model took."""
+
+    def asked_by_rewritten(self) -> bool:
+        """Whether the code that asks just now is rewritten; starts again where it can be. False for a library's."""
 
     def disagreement(self, value: Any) -> None:
         """Raises where the value is one on which two arms did not agree."""
@@ -247,22 +254,31 @@ class RuntimeFunctions:
             return left == right
         if len(left) != len(right):
             return False
-        pairs = [lambda a=a, b=b: self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]
-        return self.and_(True, *pairs)
+        pairs = [self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]
+        if any(pair is False for pair in pairs):
+            return False
+        open_pairs = [pair for pair in pairs if pair is not True]
+        if open_pairs and not any(hasattr(pair, "shape") for pair in open_pairs):  # sizes: one expression
+            return functools.reduce(operator.and_, open_pairs)
+        return self.and_(True, *[lambda pair=pair: pair for pair in open_pairs])
 
     def ne(self, left: Any, right: Any) -> Any:
         if TRACE.trace is None or not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
             return left != right
         return self.not_(self.eq(left, right))
 
-    def is_(self, left: Any, right: Any) -> bool:
-        if TRACE.trace is not None:
-            TRACE.trace.disagreement(left)
-            TRACE.trace.disagreement(right)
+    def is_(self, left: Any, right: Any) -> Any:
+        trace = TRACE.trace
+        if trace is None:
+            return left is right
+        if left is None or right is None:
+            return trace.is_none(right if left is None else left)
+        trace.disagreement(left)
+        trace.disagreement(right)
         return left is right
 
-    def is_not(self, left: Any, right: Any) -> bool:
-        return not self.is_(left, right)
+    def is_not(self, left: Any, right: Any) -> Any:
+        return self.not_(self.is_(left, right))
 
     def in_(self, item: Any, container: Any) -> Any:
         if TRACE.trace is None or not isinstance(container, tuple | list | set | frozenset | range):

@@ -1,0 +1,69 @@
+"""What a name is after two arms left it with things that no one value can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trueport.diagnostics.base import Label
+from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
+from trueport.errors import ExportError
+from trueport.source import Place, assignments, returned_name
+
+
+class Disagreement:
+    """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
+
+    __slots__ = ("_said",)
+    _said: tuple[str, str, str, Place, Callable[[], None] | None]
+
+    def __init__(
+        self, name: str, then: str, orelse: str, place: Place, again: Callable[[], None] | None = None
+    ) -> None:
+        object.__setattr__(self, "_said", (name, then, orelse, place, again))
+
+    def complain(self) -> Any:
+        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
+        name, then, orelse, place, again = self._said
+        if again is not None:
+            again()
+        raise ExportError(
+            [
+                ArmsDisagree(
+                    message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
+                    place=place,
+                    label="the arms of this branch disagree",
+                    also=_in_the_arms(place, name, then, orelse),
+                    fix="give it the same dtype, number of axes and structure on both sides",
+                )
+            ]
+        )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for item in [*args, *(kwargs or {}).values()]:
+            for each in item if isinstance(item, (list, tuple)) else (item,):
+                if isinstance(each, Disagreement):
+                    each.complain()
+
+    def __getattr__(self, _name: str) -> Any:
+        self.complain()
+
+    def _complain_too(self, *_: Any) -> Any:
+        self.complain()
+
+    __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = (
+        _complain_too
+    )
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
+    __eq__ = __ne__ = __hash__ = _complain_too
+
+
+def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:
+    """The lines on which each arm gives the name its value, where it is a plain name of the function."""
+    if place.where is None:
+        return ()
+    plain = name.strip("`")
+    lines = assignments(place.where, plain if plain.isidentifier() else returned_name(place.where))
+    return tuple(Label(at, what) for at, what in zip(lines, (then, orelse), strict=True) if at is not None)

@@ -1,0 +1,220 @@
+"""Arms that leave a name with different things: merged where one value can be both, otherwise refused."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive, refused
+
+
+def both(model, **options):
+    return assert_kept_alive(model, (UP,), [(DOWN,), (torch.zeros(4, 3),)], **options)
+
+
+def test_in_shape():
+    def model(x):
+        if x.sum() > 0:
+            y = x[:2]
+        else:
+            y = torch.cat([x, x])
+        return y * 2, y.shape[0]
+
+    both(model, ifs=1, verify=True)
+
+
+def test_in_the_number_of_columns_and_rows():
+    def model(x):
+        y = x.reshape(2, 6) if x.sum() > 0 else x[:1, :1]
+        return y.sum(0), y.shape
+
+    both(model, ifs=1)
+
+
+def test_in_a_python_number():
+    def model(x):
+        if x.sum() > 0:
+            n, scale, flag = 1, 0.5, True
+        else:
+            n, scale, flag = 2, 3, False
+        return x[:n] * scale, n + 1, flag
+
+    both(model, ifs=1)
+
+
+def test_a_number_and_a_tensor():
+    def model(x):
+        y = x.sum() if x.sum() > 0 else 0.0
+        z = 1
+        if x.sum() > 0:
+            z = x.argmax()
+        return x * y + z
+
+    both(model)
+
+
+def test_in_none_where_nobody_reads_it():
+    def model(x):
+        mask = None
+        if x.sum() > 0:
+            mask = x > 0
+            x = x * mask
+        return x + 1
+
+    both(model, ifs=1)
+
+
+def test_in_none_that_is_asked_for():
+    def model(x):
+        mask = None
+        if x.sum() > 0:
+            mask = x > 0
+        if mask is None:
+            return x - 1
+        return x * mask
+
+    both(model)
+
+
+def test_in_none_given_to_a_module():
+    class Masked(nn.Module):
+        def forward(self, x, mask=None):
+            if mask is not None:
+                x = x * mask
+            return x + 1
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Masked()
+
+        def forward(self, x):
+            mask = None
+            if x.sum() > 0:
+                mask = x * 3
+            return self.inner(x, mask)
+
+    both(Net().eval())
+
+
+def test_in_none_given_to_a_function_of_torch():
+    def model(x):
+        bias = None
+        if x.sum() > 0:
+            bias = x.sum(0)
+        return torch.nn.functional.linear(x, torch.eye(3), bias)
+
+    both(model)
+
+
+def test_in_structure_where_nobody_reads_it():
+    def model(x):
+        if x.sum() > 0:
+            seen = (x, x)
+            y = seen[0] + seen[1]
+        else:
+            seen = {"a": x}
+            y = seen["a"] * 3
+        return y
+
+    both(model, ifs=1)
+
+
+def test_in_structure_that_is_read():
+    """What follows is traced in each arm."""
+
+    def model(x):
+        if x.sum() > 0:
+            pair = (x, x * 2)
+        else:
+            pair = (x,)
+        return sum(pair)
+
+    both(model)
+
+
+def test_in_a_string_that_picks_a_layer():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.heads = nn.ModuleDict({"a": nn.Linear(3, 2), "b": nn.Linear(3, 2)})
+
+        def forward(self, x):
+            key = "a" if x.sum() > 0 else "b"
+            return self.heads[key](x)
+
+    both(Net().eval())
+
+
+def test_in_the_length_of_a_list():
+    def model(x):
+        parts = [x]
+        if x.sum() > 0:
+            parts.append(x * 2)
+            parts.append(x * 3)
+        return torch.cat(parts), len(parts), parts[-1]
+
+    both(model, ifs=1)
+
+
+def test_in_a_dict_key():
+    def model(x):
+        seen = {"x": x}
+        if x.sum() > 0:
+            seen["y"] = x * 2
+        else:
+            seen["y"] = x - 1
+        seen["x"] = seen["x"] + seen["y"]
+        return seen
+
+    both(model, ifs=1)
+
+
+def test_the_same_tensor_in_both():
+    def model(x):
+        y = x * 2
+        z = y if x.sum() > 0 else x
+        return z + y
+
+    both(model, ifs=1)
+
+
+def test_disagreement_in_dtype_shows_both_arms():
+    def model(x):
+        if x.sum() > 0:
+            y = x.long()
+        else:
+            y = x
+        return y
+
+    found = refused(model, (UP,))
+    first = model.__code__.co_firstlineno
+    assert found.code == "TP103"
+    assert found.where.line == first + 1
+    assert "int64" in found.message
+    assert "float32" in found.message
+    lines = {label.place.where.line if hasattr(label, "place") else label.where.line for label in found.also}
+    assert lines == {first + 2, first + 4}
+
+
+def test_disagreement_in_rank():
+    def model(x):
+        y = x if x.sum() > 0 else x.sum(0)
+        return y
+
+    found = refused(model, (UP,))
+    assert found.code == "TP103"
+    assert "2 axes" in found.message
+    assert "1 axes" in found.message
+
+
+def test_disagreement_in_what_is_returned():
+    def model(x):
+        if x.sum() > 0:
+            return x
+        return None
+
+    found = refused(model, (UP,))
+    assert found.code == "TP103"
+    assert "None" in found.message

@@ -1,0 +1,309 @@
+"""Decisions in functions of every kind: wherever the trace meets one, that function is rewritten."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import nn
+
+from tests.control_flow import helpers_elsewhere
+from tests.control_flow.helpers_elsewhere import Base, accumulated, early, pairs, scaled, shouted
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, rows
+
+
+def both(model, **options):
+    return assert_kept_alive(model, (UP,), [(DOWN,), (torch.zeros(4, 3),)], **options)
+
+
+def test_a_method():
+    class Net(nn.Module):
+        def pick(self, x, scale):
+            if x.sum() > 0:
+                return x * scale
+            return x - scale
+
+        def forward(self, x):
+            return self.pick(x, 2.0) + self.pick(-x, 3.0)
+
+    both(Net().eval(), ifs=2)
+
+
+def test_helpers_of_another_module():
+    def model(x):
+        return scaled(x) + scaled(x, 5.0, by=4.0) + helpers_elsewhere.accumulated(x) + early(x)
+
+    both(model)
+
+
+def test_a_loop_in_a_helper():
+    example, *others = rows(4, 1, 7, 0)
+    assert_kept_alive(lambda x: accumulated(x) * 2, example, others, dynamic_shapes=ROWS, loops=1)
+
+
+def test_an_installed_library(tmp_path, monkeypatch):
+    """Code below site-packages is rewritten like the user's own."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "some_library.py").write_text(
+        "def pick(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    spec = importlib.util.spec_from_file_location("some_library", folder / "some_library.py")
+    library = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "some_library", library)
+    spec.loader.exec_module(library)
+
+    program = both(lambda x: library.pick(x), ifs=1)
+    places = [node.place.where for node in program._graph.root.walk()]
+    assert any(where.is_installed and where.line == 3 for where in places)
+
+
+def test_nested_functions_and_closures():
+    def model(x):
+        scale = 2.0
+
+        def pick(y):
+            if y.sum() > 0:
+                return y * scale
+            return deeper(y)
+
+        def deeper(y):
+            return y - scale if y.sum() < -5 else y + scale
+
+        scale = 3.0
+        return pick(x)
+
+    both(model)
+
+
+def test_nonlocal():
+    def model(x):
+        count, total = 0, x.sum() * 0
+
+        def add(y):
+            nonlocal count, total
+            if y.sum() > 0:
+                count += 1
+                total = total + y.sum()
+            else:
+                count -= 1
+
+        add(x)
+        add(-x + 0.5)
+        return total, count
+
+    both(model)
+
+
+def test_a_name_that_a_block_binds_and_an_inner_function_reads():
+    def model(x):
+        if x.sum() > 0:
+            factor = x.max() * 2
+        else:
+            factor = x.min() * 3
+
+        def scale(y):
+            return y * factor
+
+        return scale(x)
+
+    both(model, ifs=1)
+
+
+_calls = 0
+
+
+def test_global():
+    def model(x):
+        global _calls
+        _calls += 1
+        return x * 2 if x.sum() > 0 else x - 1
+
+    both(model, ifs=1)
+    assert _calls > 0
+
+
+def test_lambdas():
+    pick = lambda y: y * 2 if y.sum() > 0 else y - 1  # noqa: E731
+    both(lambda x: pick(x) + (lambda y, by=3: y if y.sum() > 0 else y * by)(x), ifs=2)
+
+
+def test_two_lambdas_on_one_line():
+    first, second = (lambda y: y * 2 if y.sum() > 0 else y), (lambda y: y - 1 if y.sum() > 0 else y * 5)
+    both(lambda x: first(x) + second(x), ifs=2)
+
+
+def test_super_forward():
+    class Net(Base):
+        def forward(self, x):
+            if x.max() > 0.5:
+                x = super().forward(x) * 2
+            else:
+                x = super().forward(x) * 3
+            return x
+
+    both(Net().eval())
+
+
+def test_private_names_of_a_class():
+    both(Base().eval(), ifs=1)
+
+
+def test_decorated_functions():
+    @torch.no_grad()
+    def quietly(x):
+        return x * 2 if x.sum() > 0 else x - 1
+
+    @shouted
+    def loudly(x):
+        if x.sum() > 0:
+            return x * 3
+        return x - 3
+
+    both(lambda x: quietly(x) + loudly(x), ifs=2)
+
+
+def test_a_decorated_forward():
+    class Net(nn.Module):
+        @torch.no_grad()
+        @shouted
+        def forward(self, x):
+            if x.sum() > 0:
+                return x * 3
+            return x - 3
+
+    both(Net().eval(), ifs=1)
+
+
+def test_property_staticmethod_classmethod():
+    class Net(nn.Module):
+        limit: ClassVar[float] = 1.0
+
+        @property
+        def scaled(self):
+            if self.seen.sum() > 0:
+                return self.seen * 2
+            return self.seen
+
+        @staticmethod
+        def lifted(x):
+            return x + 1 if x.sum() > 0 else x
+
+        @classmethod
+        def limited(cls, x):
+            if x.max() > cls.limit:
+                return x * 0.1
+            return x
+
+        def forward(self, x):
+            self.seen = x
+            return self.limited(self.lifted(self.scaled))
+
+    both(Net().eval(), ifs=3)
+
+
+def test_a_cached_or_partial_function():
+    both(functools.partial(scaled, limit=3.0, by=5.0), ifs=1)
+
+
+def test_sequential_of_user_modules():
+    class Gate(nn.Module):
+        def __init__(self, scale):
+            super().__init__()
+            self.scale = scale
+
+        def forward(self, x):
+            if x.sum() > 0:
+                return x * self.scale
+            return x - self.scale
+
+    program = both(nn.Sequential(Gate(2.0), nn.ReLU(), Gate(3.0)).eval(), ifs=2)
+    assert {node.place.module for node in program._graph.root.walk() if node.regions} == {"0", "2"}
+
+
+def test_recursion_of_a_static_depth():
+    def fold(x, depth):
+        if depth == 0:
+            return x
+        if x.sum() > 0:
+            return fold(x - 1, depth - 1)
+        return fold(x * 2, depth - 1)
+
+    both(lambda x: fold(x, 3))
+
+
+def test_a_generator_gone_through_by_for():
+    def model(x):
+        total = x.sum() * 0
+        for a, b in pairs([x[0], x[1], x[2], x[3]]):
+            if a.sum() > b.sum() - 1:
+                total = total + (a * b).sum()
+        return total
+
+    both(model)
+
+
+def test_a_generator_expression():
+    def model(x):
+        return sum(row.sum() if row.sum() > 0 else row.max() for row in (x[0], x[1]))
+
+    both(model, ifs=2)
+
+
+def test_keyword_only_arguments_and_defaults():
+    class Net(nn.Module):
+        def helper(self, x, /, scale=2.0, *rest, offset=1.0, **named):
+            if x.sum() > 0:
+                x = x * scale + sum(rest)
+            return x + offset + named.get("more", 0.0)
+
+        def forward(self, x):
+            return self.helper(x) + self.helper(x, 3.0, 1.0, 2.0, offset=5.0, more=7.0)
+
+    both(Net().eval(), ifs=2)
+
+
+def test_a_forward_hook():
+    layer = nn.Identity()
+    layer.register_forward_hook(lambda module, given, result: result * 2 if result.sum() > 0 else result)
+    both(nn.Sequential(layer).eval(), ifs=1)
+
+
+def test_a_callable_object():
+    class Pick:
+        def __init__(self, scale):
+            self.scale = scale
+
+        def __call__(self, x):
+            if x.sum() > 0:
+                return x * self.scale
+            return x
+
+    pick = Pick(4.0)
+    both(lambda x: pick(x), ifs=1)
+
+
+def test_a_class_defined_inside_the_function():
+    def model(x):
+        class Local:
+            def go(self, y):
+                return y * 2 if y.sum() > 0 else y - 1
+
+        return Local().go(x)
+
+    both(model, ifs=1)
+
+
+@pytest.mark.parametrize("library", ["torchvision", "transformers"])
+def test_libraries_are_not_needed(library):
+    """The rewriter knows no library by name."""
+    import trueport.rewrite
+
+    folder = trueport.rewrite.__path__[0]
+    for file in __import__("pathlib").Path(folder).glob("*.py"):
+        assert library not in file.read_text()
