@@ -171,7 +171,7 @@ def verify(
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {**checking_options(thorough, seed, rtol, atol), "evidence": folder}
         try:
-            checked = check_file(file, job, lambda values: run_eager(job, values), **asked)
+            checked = check_file(file, job, lambda values, grad=False: run_eager(job, values, grad), **asked)
         finally:
             if checked is None or checked.evidence is None:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ from trueport.verify.sandbox import FailureKind
 from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import Group
-from trueport.verify.tally import Goal, taken_only_by, way_words
+from trueport.verify.tally import Apart, apart
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,15 @@ class Investigation:
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
         return tuple(
-            f"only this input goes another way at {site}: `{site.text}` {way_words(site, way)}"
-            for site, way in self._only_here(outcome)[:3]
+            f"only this input goes another way at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3]
         )
 
-    def _only_here(self, outcome: Outcome) -> list[Goal]:
-        tally = self.comparer.reference.tally
-        return [goal for goal in taken_only_by(outcome.trail, tally.trails) if tally.counts(goal[0])]
+    def _only_here(self, outcome: Outcome) -> list[Apart]:
+        return apart(outcome.trail, self.comparer.reference.tally.trails)
 
     def _frozen_at(self, outcome: Outcome) -> Place | None:
         found = self._only_here(outcome)
-        return _place(found[0][0]) if found else None
+        return _place(found[0].site) if found else None
 
     def _kept(self, shown: Outcome) -> tuple[str, ...]:
         if self.evidence is None:
