@@ -31,8 +31,8 @@ class Divergence:
     fact: str
 
 
-Locate = Callable[[Sequence[object]], Divergence | None]
-"""Finds where the difference begins, for one value per leaf."""
+Locate = Callable[[Sequence[object], bool], Divergence | None]
+"""Finds where the difference begins, for one value per leaf; True for a model that does not come back from a run."""
 
 
 @dataclass
@@ -58,6 +58,9 @@ class Investigation:
         if outcome.failure is not None and outcome.failure.kind is not FailureKind.REFUSES_INPUT:
             facts = self.blame.of_run(outcome.failure, outcome.feeds)
             place = origin_of(self.blame.path, outcome.failure.detail)
+            if outcome.failure.kind is FailureKind.HANG and self.locate is not None:
+                diverged = self.locate(failed.values, True)
+                place, facts = (diverged.place, (diverged.fact, *facts)) if diverged is not None else (place, facts)
             return [failure_found(outcome.failure, on, facts, place)]
         least, shown = self._least(failed, outcome)
         smallest_words = f"smallest: {in_words(self.job.leaves, least.values)}"
@@ -67,7 +70,7 @@ class Investigation:
             place = origin_of(self.blame.path, shown.failure.detail) or self._frozen_at(outcome)
             return [failure_found(shown.failure, on, facts, place)]
         named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
-        diverged = self.locate(least.values) if self.locate is not None else None
+        diverged = self.locate(least.values, False) if self.locate is not None else None
         place = diverged.place if diverged is not None else None
         facts = (smallest_words, *([diverged.fact] if diverged is not None else []), *self._kept(shown), *before)
         facts += _agree(agreeing)
