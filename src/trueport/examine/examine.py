@@ -22,7 +22,6 @@ from trueport.load.containers import type_name
 from trueport.load.job import Job, LeafKind
 from trueport.load.structures import flatten
 
-
 _MORE_RUNS = 5
 """How often a model that drew random numbers is run again before its equal results are believed."""
 
@@ -78,7 +77,7 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool) 
 
 
 def _stays_the_same(job: Job, example: list[object], outputs: Any, state: Snapshot) -> bool:
-    """Random numbers were drawn and the results were equal: by chance (a small dropout), or because nobody used them?"""
+    """Random numbers were drawn and the results were equal: by chance (a small dropout), or as nobody used them?"""
     return all(same_outputs(outputs, run_watched(job, example, state)[0]) for _ in range(_MORE_RUNS))
 
 
