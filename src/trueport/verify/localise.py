@@ -48,7 +48,7 @@ class Localiser:
         return deeper or Divergence(node.place, f"begins at {_named(node)}{inside}")
 
     def in_loops(self, graph: Graph, inputs: Mapping[str, Any]) -> Divergence | None:
-        """The same for a model that does not come back: the rounds of its loops, each by itself, as `replay` has them."""
+        """The same for a model that does not come back: each round of its loops by itself, as `replay` has them."""
         loops = [node for node in graph.root.nodes if node.op is Control.LOOP]
         return next((found for loop in loops if (found := self._inside(graph, loop, inputs)) is not None), None)
 

@@ -112,7 +112,10 @@ class Investigation:
         if self.evidence is None:
             return ()
         names = self.comparer.output_names
-        script = evidence.save(self.evidence, self.blame.path, shown.feeds, names, shown.expected)
+        try:
+            script = evidence.save(self.evidence, self.blame.path, shown.feeds, names, shown.expected)
+        except OSError as failure:
+            return (f"the counterexample could not be kept: {failure.strerror or failure}",)
         self.saved = True
         return (f"to see it: python {script}",)
 
