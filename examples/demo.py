@@ -41,17 +41,19 @@ def compare_on_an_unseen_input(onnx_file: Path) -> None:
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         onnx_file = Path(folder) / "detector.onnx"
+        say("A branch on a tensor, a loop over a free length, a loop until a value is small: all kept, as If and Loop")
+        kept = run("export", f"{MODELS}:reader", "-i", "words:Nx3", "-o", str(Path(folder) / "reader.onnx"))
+        if kept != 0:
+            return kept
         say("A data-dependent number of boxes, a free batch, an in-place write: exported, then checked against eager")
         exported = run("export", f"{MODELS}:detector", "-i", "features:Nx8", "-o", str(onnx_file))
         if exported != 0:
             return exported
         say("The written file in ONNX Runtime, on a batch of 11 that nobody has seen before")
         compare_on_an_unseen_input(onnx_file)
-        say("A branch on the value of a tensor: both arms are kept, as an If")
-        kept = run("check", f"{MODELS}:gate", "-i", "x:3")
         say("A tensor that picks from a Python list: refused at its line, instead of exporting the example's pick")
         refused = run("check", f"{MODELS}:router", "-i", "x:8")
-        return 0 if (kept, refused) == (0, 1) else 1
+        return 0 if refused == 1 else 1
 
 
 if __name__ == "__main__":

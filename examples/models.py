@@ -22,18 +22,23 @@ class Detector(nn.Module):
         return {"boxes": boxes[keep], "scores": scores[keep], "which": torch.nonzero(keep).squeeze(1)}
 
 
-class Gate(nn.Module):
-    """Which code runs depends on the numbers: a trace sees one of the two arms."""
+class Reader(nn.Module):
+    """A branch and two loops: a trace sees one of the arms, and as many rounds as the example had."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.fc = nn.Linear(3, 3)
+        self.cell = nn.GRUCell(3, 3)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.fc(x)
-        if x.sum() > 0:
-            return x * 2
-        return -x
+    def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, int]:
+        state = words.new_zeros(3)
+        for word in words:
+            if word.sum() > 0:
+                state = self.cell(word, state)
+        halvings = 0
+        while state.abs().max() > 0.25:
+            state = state / 2
+            halvings += 1
+        return state, halvings
 
 
 class Router(nn.Module):
@@ -55,9 +60,9 @@ def detector() -> nn.Module:
     return Detector().eval()
 
 
-def gate() -> nn.Module:
+def reader() -> nn.Module:
     torch.manual_seed(0)
-    return Gate().eval()
+    return Reader().eval()
 
 
 def router() -> nn.Module:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 import trueport
 
 
@@ -47,3 +49,11 @@ def test_export_takes_the_arguments_of_torch_onnx_export() -> None:
 def test_a_usage_error_is_caught_by_who_catches_export_errors() -> None:
     assert issubclass(trueport.UsageError, trueport.ExportError)
     assert issubclass(trueport.ExportError, trueport.TrueportError)
+
+
+def test_verify_is_a_function_and_a_folder() -> None:
+    import trueport.verify.sandbox as sandbox
+
+    assert trueport.verify.sandbox is sandbox
+    with pytest.raises(trueport.UsageError, match="no file"):
+        trueport.verify("missing.onnx", None)

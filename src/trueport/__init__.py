@@ -43,6 +43,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Names are imported when first used: `trueport --help` and `explain` must not wait for torch."""
+    if name == "verify":
+        import importlib
+
+        return importlib.import_module("trueport.verify")
     if name not in _HOMES:
         raise AttributeError(f"module 'trueport' has no attribute {name!r}")
     import importlib
@@ -54,20 +58,24 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-class _Package(types.ModuleType):
-    """`trueport.verify` is the function, although a folder of that name exists too: the import system would put the
-    folder's module in its place as soon as anything in it is imported. Importing from the folder works as ever.
-    """
+class _CallableRoom(types.ModuleType):
+    """The folder `trueport.verify`, which is also the function of that name."""
 
-    @property
-    def verify(self) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from trueport.api import verify
 
-        return verify
+        return verify(*args, **kwargs)
 
-    @verify.setter
-    def verify(self, module: types.ModuleType) -> None:
-        """What the import system does after importing the folder; the function stays."""
+
+class _Package(types.ModuleType):
+    """A function and a folder may not have one name: whatever is imported from the folder, the import system puts its
+    module where the function was. So that module can be called.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "verify" and isinstance(value, types.ModuleType):
+            value.__class__ = _CallableRoom
+        super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -171,7 +171,7 @@ def verify(
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {**checking_options(thorough, seed, rtol, atol), "evidence": folder}
         try:
-            checked = check_file(file, job, lambda values: run_eager(job, values), **asked)
+            checked = check_file(file, job, lambda values, grad=False: run_eager(job, values, grad), **asked)
         finally:
             if checked is None or checked.evidence is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -264,7 +264,7 @@ class _Run:
         asked: Options = {**self.checking, "extra_sizes": judged.must_try, "evidence": folder}
         checked = None
         try:
-            path = write(model, folder / "model.onnx")[0]
+            path = _written_to_check(model, folder)
             checked = check_exported(
                 path,
                 job,
@@ -282,6 +282,22 @@ class _Run:
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+
+
+def _written_to_check(model: ir.Model, folder: Path) -> Path:
+    """The runtime reads files: what is to be checked is first written where it harms nobody."""
+    try:
+        return write(model, folder / "model.onnx")[0]
+    except OSError as failure:
+        why = failure.strerror or failure
+        raise UsageError(
+            [
+                UsageFault(
+                    message=f"the check needs a copy of the model in {folder.parent}, and cannot write it: {why}",
+                    fix="make room there, or set TMPDIR to a folder that has it",
+                )
+            ]
+        ) from failure
 
 
 @contextlib.contextmanager

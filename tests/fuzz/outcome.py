@@ -1,4 +1,4 @@
-"""What becomes of one program: it is run eagerly, exported, and compared on inputs that take different ways through it."""
+"""What becomes of one program: run eagerly, exported, and compared on inputs that take different ways through it."""
 
 from __future__ import annotations
 

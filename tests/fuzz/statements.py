@@ -78,7 +78,7 @@ class Statements(Expressions):
         return self.random.choice(makers)()
 
     def nested(self, depth: int, in_loop: bool = False) -> tuple[Lines, bool, dict[str, Kind]]:
-        """A block of its own: its lines, whether it leaves, and what is bound at its end. Names are as before after it."""
+        """A block: its lines, whether it leaves, and what is bound at its end. Names are as before after it."""
         before = self.names
         self.names = before.copy()
         lines, leaves = self.block(depth, in_loop)
@@ -142,8 +142,10 @@ class Statements(Expressions):
         target = self.random.choice(own)
         if self.names.kinds[target] is Kind.INT:
             return [f"{target} += {self.random.choice([1, 2, -1])}", f"{target} %= 7"]
-        return [f"{target} {self.random.choice(['+=', '-='])} {self.one_of([lambda: f'{self.vector(1)}.sign()', lambda: '1'])}"
-                if self.names.kinds[target] is not Kind.SCALAR else f"{target} += {self.scalar(1)}.sign()"]  # fmt: skip
+        if self.names.kinds[target] is Kind.SCALAR:
+            return [f"{target} += {self.scalar(1)}.sign()"]
+        operator = self.random.choice(["+=", "-="])
+        return [f"{target} {operator} {self.one_of([lambda: f'{self.vector(1)}.sign()', lambda: '1'])}"]
 
     def in_place(self) -> Lines:
         own = [n for n in self.names.of(Kind.ROWS, Kind.VECTOR, Kind.MATRIX) if n not in self.inputs]

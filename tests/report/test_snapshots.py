@@ -20,7 +20,8 @@ from trueport.diagnostics.registry import all_rules
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-TYPICAL = "TP002 TP004 TP101 TP103 TP104 TP106 TP107 TP203 TP204 TP205 TP301 TP302 TP304 TP305 TP401 TP402 TP501".split()
+CODES = "TP002 TP004 TP101 TP103 TP104 TP106 TP107 TP203 TP204 TP205 TP301 TP302 TP304 TP305 TP401 TP402 TP501"
+TYPICAL = CODES.split()
 
 SEVERAL_FAULTS = '''\
 import numpy as np

@@ -64,13 +64,21 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             place=place,
             label="needs a plain number",
             seen=(_first_line(text),),
-            fix="compute with it in torch, or pass it as an argument and list it in constants=",
+            fix=_instead_of_a_plain_number(text),
         )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
         place=place,
         fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
     )
+
+
+def _instead_of_a_plain_number(text: str) -> str:
+    if "__format__" in text:
+        return "leave out what is only printed, or print it after the model has run"
+    if "unhashable" in text:
+        return "a dict or a set needs a plain key: decide with `if`, or keep the values in a tensor and index that"
+    return "compute with it in torch, or pass it as an argument and list it in constants="
 
 
 def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:

@@ -1,7 +1,7 @@
 """What the tensors that leave a region held at its end.
 
-A write inside a region is undone when the region ends. What the region returns or binds may be a tensor that it wrote, or
-a view of one: its value has to be taken before that.
+A write inside a region is undone when the region ends. What the region returns or binds may be a tensor that it wrote,
+or a view that functionalisation makes anew when it is next read: its value has to be taken before that, and here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trueport.capture.lists import Parts, TracedList
 from trueport.capture.maybe import Maybe, value_of
 from trueport.capture.rows import Rows
 from trueport.load.structures import flatten
-from trueport.torch_internals import FunctionalTensor, memory_of
+from trueport.torch_internals import FunctionalTensor
 
 if TYPE_CHECKING:
     from trueport.capture.tracer import Tracer
@@ -30,12 +30,11 @@ _PLAIN = (bool, int, float, str, bytes, type(None), type, torch.nn.Module, torch
 
 
 def last_values(tracer: Tracer, *things: Any) -> LastValues:
-    """The present values of all tensors in `things` that the open region wrote."""
-    written = tracer.writes.written_here()
-    if not written:
+    """The present values of all tensors in `things`, as the open region has them."""
+    if not tracer.careful:
         return {}
     found = (t for t in _tensors(things) if isinstance(t, FunctionalTensor))
-    return {id(tensor): tracer.value(tensor) for tensor in found if memory_of(tensor) in written}
+    return {id(tensor): tracer.value(tensor) for tensor in found}
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

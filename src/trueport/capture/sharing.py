@@ -3,9 +3,9 @@
     if c: h = g             a write to `h` reaches `g` where c holds, and only there
     else: h = g * 2
 
-A graph of values has no such tensors. So the result of a branch or a loop is a memory of its own, linked to those that it
-may be; after a write to one of them, the others hold something else than in eager. Whoever reads them then asks for the
-rest of the block to be traced in each arm, where it is clear which tensor is which, or is refused. Nobody is who only
+A graph of values has no such tensors. So the result of a branch or a loop is a memory of its own, linked to those that
+it may be; after a write to one of them, the others hold something else than in eager. Whoever reads them then asks for
+the rest of the block to be traced in each arm, where it is clear which tensor is which, or is refused. Nobody is who only
 writes, or who reads what was written.
 """
 
@@ -73,7 +73,7 @@ class Sharing:
             raise ExportError(
                 [
                     ArmsDisagree(
-                        message="a tensor is read here that may be the one that another line writes in place, depending on "
+                        message="a tensor is read here that may be one that another line writes in place, depending on "
                         "the way that the model took before",
                         place=place,
                         label="read here",

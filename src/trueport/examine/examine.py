@@ -22,6 +22,9 @@ from trueport.load.containers import type_name
 from trueport.load.job import Job, LeafKind
 from trueport.load.structures import flatten
 
+_MORE_RUNS = 5
+"""How often a model that drew random numbers is run again before its equal results are believed."""
+
 
 @dataclass(frozen=True)
 class Examined:
@@ -60,15 +63,22 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool) 
     example = [leaf.value for leaf in job.leaves]
     try:
         outputs, stateful = run_watched(job, example, state)
+        chance = torch.random.get_rng_state()
         again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
+        drew = not torch.equal(chance, torch.random.get_rng_state())
     except Exception as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is reported
         return Examined(diagnostics=(*found, refusal(job, error)))
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs)]
-    deterministic = same_outputs(outputs, again)
+    deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
     if not deterministic:
         found.append(_not_deterministic(job))
     matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
     return Examined(outputs, tuple(found), deterministic, stateful, matters)
+
+
+def _stays_the_same(job: Job, example: list[object], outputs: Any, state: Snapshot) -> bool:
+    """Random numbers were drawn and the results were equal: by chance (a small dropout), or as nobody used them?"""
+    return all(same_outputs(outputs, run_watched(job, example, state)[0]) for _ in range(_MORE_RUNS))
 
 
 def _lost(state: Snapshot) -> Iterator[Diagnostic]:

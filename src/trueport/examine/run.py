@@ -16,12 +16,13 @@ from trueport.load.job import Job
 from trueport.load.structures import flatten
 
 
-def run_eager(job: Job, values: Sequence[object]) -> Any:
+def run_eager(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """What eager gives for `values`: one per leaf, or one per input (constants are then filled in).
 
-    Raises what the model raises.
+    `grad` leaves autograd on, where some modules of torch take another path (`TransformerEncoder`). Raises what the
+    model raises.
     """
-    return run_watched(job, values, Snapshot(job.model))[0]
+    return run_watched(job, values, Snapshot(job.model), grad)[0]
 
 
 def run_with_state(
@@ -48,10 +49,12 @@ def _at(model: torch.nn.Module, name: str, otherwise: torch.Tensor) -> torch.Ten
     return found if isinstance(found, torch.Tensor) else otherwise
 
 
-def run_watched(job: Job, values: Sequence[object], before: Snapshot) -> tuple[Any, tuple[str, ...]]:
+def run_watched(
+    job: Job, values: Sequence[object], before: Snapshot, grad: bool = False
+) -> tuple[Any, tuple[str, ...]]:
     """The outputs of one call and the names of what it wrote; `before` is the state to begin in and to return to."""
     try:
-        outputs = call_eagerly(job, values)
+        outputs = call_eagerly(job, values, grad)
     except BaseException:
         before.put_back()
         raise
@@ -62,10 +65,10 @@ def run_watched(job: Job, values: Sequence[object], before: Snapshot) -> tuple[A
     return outputs, written
 
 
-def call_eagerly(job: Job, values: Sequence[object]) -> Any:
+def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """One call on copies of the inputs, after which the model is left as the call left it."""
     args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
-    with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+    with torch.set_grad_enabled(grad), torch.compiler.set_stance("force_eager"):
         return job.model(*args, **kwargs)
 
 

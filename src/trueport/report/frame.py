@@ -73,7 +73,8 @@ def frame_lines(found: Diagnostic, width: int | None = None) -> Iterator[Line]:
         return
     gutter = gutter_of(found)
     margin = " " * gutter
-    inside = f" in {where.function}" if where.function else ""
+    function = where.function.partition(".<locals>.<")[0]  # a comprehension is a part of its function
+    inside = f" in {function}" if function else ""
     yield ((f"{margin}--> ", "gutter"), (position(where), "path"), (inside, "faint"))
     marks = [Mark(where, found.label, found.weight.value, "^")]
     marks += [Mark(label.where, label.text, "secondary", "-") for label in found.also[:MOST_LABELS]]
@@ -84,7 +85,7 @@ def frame_lines(found: Diagnostic, width: int | None = None) -> Iterator[Line]:
             yield from _snippet([mark], gutter, width)
     if place.module:
         yield ((f"{margin} = ", "gutter"), ("in:    ", "faint"), (place.module, ""))
-    callers = place.calls[:-1]
+    callers = place.callers
     if callers:
         yield ((f"{margin} = ", "gutter"), ("called from:", "faint"))
         for call in _shortened(callers):

@@ -60,7 +60,7 @@ def _result(found: Diagnostic, rules: Sequence[Rule]) -> dict[str, Any]:
     if found.where:
         result["locations"] = [_location(found.where)]
     related = [(label.where, label.text) for label in found.also]
-    related += [(call, "called from here") for call in (found.place.calls[:-1] if found.place else ())]
+    related += [(call, "called from here") for call in (found.place.callers if found.place else ())]
     if related:
         result["relatedLocations"] = [
             {"id": number, **_location(where), "message": {"text": text}}

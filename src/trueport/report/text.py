@@ -162,7 +162,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")
     if report.seconds:
         yield "time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in report.seconds.items())
-    if report.versions:
+    if report.versions and report.ok:  # one who has to mend a line does not look for them; the JSON has them
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
 
 

@@ -267,5 +267,11 @@ def _finished(code: CodeType, original: CodeType, runtime: object) -> CodeType:
         for c in code.co_consts
     )
     ours = code.co_name.startswith("tp_") or code.co_name == original.co_name
-    names = {"co_name": original.co_name, "co_qualname": original.co_qualname} if ours else {}
+    names = {"co_name": original.co_name, "co_qualname": original.co_qualname} if ours else _without_ours(code)
     return code.replace(co_consts=constants, **names)  # type: ignore[arg-type]
+
+
+def _without_ours(code: CodeType) -> dict[str, str]:
+    """A comprehension or a function of the user's inside one of our blocks has the name that it had before."""
+    parts = code.co_qualname.split(".<locals>.")
+    return {"co_qualname": ".<locals>.".join(part for part in parts if not part.startswith("tp_"))}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_BLOCKS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -39,5 +41,26 @@ class Place:
     def where(self) -> Where | None:
         return self.calls[-1] if self.calls else None
 
+    @property
+    def callers(self) -> tuple[Where, ...]:
+        """The calls that led to `where`, outermost first.
+
+        Of the frames of one function only the innermost: the body of a loop that was rewritten is a function inside it,
+        and so is a comprehension.
+        """
+        kept: list[Where] = []
+        for call in self.calls:
+            while kept and kept[-1].file == call.file and _is_inside(call.function, kept[-1].function):
+                kept.pop()
+            kept.append(call)
+        return tuple(kept[:-1])
+
     def __str__(self) -> str:
         return str(self.where) if self.where else "unknown place"
+
+
+def _is_inside(function: str, other: str) -> bool:
+    """Whether a function is the other, or a block of it. One without a name is nobody's."""
+    if not other:
+        return False
+    return function == other or function in (f"{other}.<locals>.{kind}" for kind in _BLOCKS)

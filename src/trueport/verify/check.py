@@ -237,7 +237,7 @@ class Check:
             self.excused.append(f"{on}: {outcome.excuse}")
         elif outcome.equal:
             self.known.append(candidate)
-            self.comparer.reference.tally.add(outcome.trail)
+            self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
         elif not self._is_empty(candidate, outcome):

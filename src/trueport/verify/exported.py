@@ -38,8 +38,9 @@ def check_exported(
     localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
     by_name = _by_name(job, graph)
 
-    def locate(values: Sequence[object]) -> Divergence | None:
-        return localiser.first(graph, by_name(values))
+    def locate(values: Sequence[object], hangs: bool) -> Divergence | None:
+        given = by_name(values)
+        return localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         return ArmCheck(graph, localiser).findings(decisions, [by_name(values) for values in inputs])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Protocol, Unpack
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
@@ -17,12 +17,18 @@ from trueport.verify.check import Opened, Options, check_opened, limits_for, ope
 from trueport.verify.compare import Expected
 from trueport.verify.instrument import functions_run_by
 from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
-from trueport.verify.reference import Reference, RunEager
+from trueport.verify.reference import Reference
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
 
 
-def check_file(path: Path, job: Job, run_eager: RunEager, **options: Unpack[Options]) -> CheckResult:
+class RunEitherWay(Protocol):
+    """Runs the model on one value per leaf, with autograd on or off: an exporter may have traced either."""
+
+    def __call__(self, values: Sequence[object], grad: bool = False) -> object: ...
+
+
+def check_file(path: Path, job: Job, run_eager: RunEitherWay, **options: Unpack[Options]) -> CheckResult:
     """Compare a file with eager. Its inputs and outputs are matched by name or by order; where the job declares no free
     size, the file's own are taken. Raises only what eager raises on the example.
     """
@@ -33,7 +39,7 @@ def check_file(path: Path, job: Job, run_eager: RunEager, **options: Unpack[Opti
         return _check(opened, job, run_eager, options)
 
 
-def _check(opened: Opened, job: Job, run_eager: RunEager, options: Options) -> CheckResult:
+def _check(opened: Opened, job: Job, run_eager: RunEitherWay, options: Options) -> CheckResult:
     loaded = opened.loaded
     example = [leaf.value for leaf in job.leaves]
     found, structure = flatten(run_eager(example), root_in_names=False)
@@ -54,7 +60,12 @@ def _check(opened: Opened, job: Job, run_eager: RunEager, options: Options) -> C
 
     own: Options = {"unreached": unreached}
     settled: Options = {**own, **options}
-    reference = Reference(run_eager, expected, functions_run_by(lambda: run_eager(example)))
+    reference = Reference(
+        run_eager,
+        expected,
+        functions_run_by(lambda: run_eager(example)),
+        otherwise=lambda values: run_eager(values, grad=True),
+    )
     result = check_opened(opened, job, reference, inputs.feed, [name for name, _ in outputs], **settled)
     return result.with_findings([_absent(leaf) for leaf in missing])
 

@@ -47,6 +47,11 @@ class Localiser:
         deeper = self._inside(graph, node, inputs) if node.regions else None
         return deeper or Divergence(node.place, f"begins at {_named(node)}{inside}")
 
+    def in_loops(self, graph: Graph, inputs: Mapping[str, Any]) -> Divergence | None:
+        """The same for a model that does not come back: each round of its loops by itself, as `replay` has them."""
+        loops = [node for node in graph.root.nodes if node.op is Control.LOOP]
+        return next((found for loop in loops if (found := self._inside(graph, loop, inputs)) is not None), None)
+
     def _first_node(self, graph: Graph, inputs: Mapping[str, Any]) -> Node | None:
         expected = _Results()
         expected.run(graph, inputs)

@@ -20,7 +20,7 @@ from trueport.verify.sandbox import FailureKind
 from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import Group
-from trueport.verify.tally import Goal, taken_only_by, way_words
+from trueport.verify.tally import Apart, apart
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Divergence:
     fact: str
 
 
-Locate = Callable[[Sequence[object]], Divergence | None]
-"""Finds where the difference begins, for one value per leaf."""
+Locate = Callable[[Sequence[object], bool], Divergence | None]
+"""Finds where the difference begins, for one value per leaf; True for a model that does not come back from a run."""
 
 
 @dataclass
@@ -58,6 +58,9 @@ class Investigation:
         if outcome.failure is not None and outcome.failure.kind is not FailureKind.REFUSES_INPUT:
             facts = self.blame.of_run(outcome.failure, outcome.feeds)
             place = origin_of(self.blame.path, outcome.failure.detail)
+            if outcome.failure.kind is FailureKind.HANG and self.locate is not None:
+                diverged = self.locate(failed.values, True)
+                place, facts = (diverged.place, (diverged.fact, *facts)) if diverged is not None else (place, facts)
             return [failure_found(outcome.failure, on, facts, place)]
         least, shown = self._least(failed, outcome)
         smallest_words = f"smallest: {in_words(self.job.leaves, least.values)}"
@@ -67,7 +70,7 @@ class Investigation:
             place = origin_of(self.blame.path, shown.failure.detail) or self._frozen_at(outcome)
             return [failure_found(shown.failure, on, facts, place)]
         named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
-        diverged = self.locate(least.values) if self.locate is not None else None
+        diverged = self.locate(least.values, False) if self.locate is not None else None
         place = diverged.place if diverged is not None else None
         facts = (smallest_words, *([diverged.fact] if diverged is not None else []), *self._kept(shown), *before)
         facts += _agree(agreeing)
@@ -95,23 +98,24 @@ class Investigation:
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
         return tuple(
-            f"only this input goes another way at {site}: `{site.text}` {way_words(site, way)}"
-            for site, way in self._only_here(outcome)[:3]
+            f"only this input goes another way at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3]
         )
 
-    def _only_here(self, outcome: Outcome) -> list[Goal]:
-        tally = self.comparer.reference.tally
-        return [goal for goal in taken_only_by(outcome.trail, tally.trails) if tally.counts(goal[0])]
+    def _only_here(self, outcome: Outcome) -> list[Apart]:
+        return apart(outcome.trail, self.comparer.reference.tally.trails)
 
     def _frozen_at(self, outcome: Outcome) -> Place | None:
         found = self._only_here(outcome)
-        return _place(found[0][0]) if found else None
+        return _place(found[0].site) if found else None
 
     def _kept(self, shown: Outcome) -> tuple[str, ...]:
         if self.evidence is None:
             return ()
         names = self.comparer.output_names
-        script = evidence.save(self.evidence, self.blame.path, shown.feeds, names, shown.expected)
+        try:
+            script = evidence.save(self.evidence, self.blame.path, shown.feeds, names, shown.expected)
+        except OSError as failure:
+            return (f"the counterexample could not be kept: {failure.strerror or failure}",)
         self.saved = True
         return (f"to see it: python {script}",)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 import torch
 
@@ -24,6 +25,12 @@ class Candidate:
 
     values: tuple[object, ...]
     sizes: Mapping[str, int]
+
+    @cached_property
+    def is_telling(self) -> bool:
+        """Whether any float of the input is not zero; an input without floats is."""
+        floats = [v for v in self.values if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
+        return not floats or any(bool((value != 0).any()) for value in floats)
 
 
 class What(Enum):
@@ -48,6 +55,11 @@ class Move:
     leaf: int | None = None
     at: int = 0
     group: int = 0
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether a crossing can be reckoned from two points: half the amount goes half as far."""
+        return self.what in (What.SHIFT, What.NUDGE)
 
     def further(self) -> Move | None:
         """The same again and more of it, for a move that helped."""

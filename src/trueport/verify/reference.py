@@ -28,6 +28,7 @@ class Reference:
     """The user's model, asked for answers.
 
     `codes` are the functions whose decisions are counted; `kept_alive` tells those that the exported graph holds.
+    `otherwise` is another way to run the model whose answers are right as well.
     """
 
     def __init__(
@@ -37,9 +38,11 @@ class Reference:
         codes: Iterable[CodeType] = (),
         kept_alive: Relevant | None = None,
         patience: float | None = None,
+        otherwise: RunEager | None = None,
     ) -> None:
         self._run_eager, self._flatten = run_eager, flatten_outputs
         self.codes = tuple(codes)
+        self._otherwise = otherwise
         self.tally = Tally(kept_alive)
         self._patience = patience
         self._example_seconds = 0.0
@@ -59,16 +62,23 @@ class Reference:
     def outputs(self, values: Sequence[object]) -> list[Expected] | None:
         return self.answer(values)[0]
 
+    def other_outputs(self, values: Sequence[object]) -> list[Expected] | None:
+        """What eager gives when it is run otherwise; None where there is no other way, or it is refused."""
+        if self._otherwise is None:
+            return None
+        returned, accepted = self._returned(values, must_run=False, run=self._otherwise)
+        return self._flatten(returned) if accepted else None
+
     def guided(self, values: Sequence[object]) -> Trail | None:
         """What eager decides on these values, with every test measured; None where it refuses them."""
         with followed(self._seconds(_PATIENCE_IN_SEARCH), guide=True) as trail:
             accepted = self._returned(values, must_run=False)[1]
         return trail if accepted else None
 
-    def _returned(self, values: Sequence[object], must_run: bool) -> tuple[object, bool]:
+    def _returned(self, values: Sequence[object], must_run: bool, run: RunEager | None = None) -> tuple[object, bool]:
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
         try:
-            return self._run_eager(copies), True
+            return (run or self._run_eager)(copies), True
         except Overstayed:
             return None, False
         except Exception:

@@ -54,7 +54,7 @@ class Limits:
     """What a model may use. Memory counts on top of what the worker needs for itself."""
 
     load_seconds: float = 120.0
-    run_seconds: float = 30.0
+    run_seconds: float = 15.0
     memory_bytes: int | None = 8 << 30
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trueport.load.job import Job
 from trueport.verify.moves import Candidate, Move, Mover
@@ -21,9 +21,11 @@ Attempt = Callable[[Sequence[object]], Trail | None]
 """What eager decides on these values, measured; None where it refuses them."""
 
 _STEPS_AT_A_TIME = 60
-_STEPS_WITHOUT_GAIN = 300
+_STEPS_WITHOUT_GAIN = 500
 """After so many steps without coming nearer a way is given up."""
 _KEPT = 4
+_FROM_OTHERS = 0.2
+"""How often a step sets out from an input that is not the nearest."""
 
 
 @dataclass
@@ -33,7 +35,8 @@ class _Climb:
     goal: Goal
     best: list[tuple[Near, Candidate]] = field(default_factory=list)
     pending: Iterator[Move] | None = None
-    again: Move | None = None
+    next: list[Move] = field(default_factory=list)
+    """What the last step suggests: more of the same, or as much of it as would lead just there."""
     idle: int = 0
 
     @property
@@ -82,7 +85,7 @@ class Search:
             if goal not in self._climbs:
                 climb = self._climbs[goal] = _Climb(goal)
                 for candidate, trail in self._tried:
-                    climb.saw(candidate, trail.distances.get(goal, FAR))
+                    climb.saw(candidate, _distance(goal, candidate, trail))
         return [self._climbs[goal] for goal in goals]
 
     def _steps(self, climb: _Climb, deadline: float) -> Iterator[Candidate]:
@@ -92,37 +95,39 @@ class Search:
                 climb.idle += _STEPS_WITHOUT_GAIN * (not climb.best)
                 return
             climb.idle += 1
-            base, move = self._next(climb, mover)
+            before, base, move = self._next(climb, mover)
             candidate = mover.apply(move, base)
             trail = self._run(candidate) if candidate is not None else None
             if candidate is None or trail is None:
-                climb.again = None
                 continue
             self._note(candidate, trail, climb)
-            before = climb.best[0][0]
-            nearer = climb.saw(candidate, trail.distances.get(climb.goal, FAR))
-            climb.again = move.further() if nearer else None
+            after = _distance(climb.goal, candidate, trail)
+            nearer = climb.saw(candidate, after)
             if nearer:
                 climb.idle = 0
-                if climb.best[0][0][0] < before[0]:  # another operand now, with moves of its own
+                climb.next = [further] if (further := move.further()) is not None else []
+                if after[0] < before[0]:  # another operand now, with moves of its own
                     climb.pending = None
-            if self._is_new(trail):
+            elif move.is_straight and move.leaf is not None and not climb.next and climb.best[0][1] is base:
+                climb.next = _crossings(move, before, after)
+            if candidate.is_telling and self._is_new(trail):
                 self._tried.append((candidate, trail))
                 yield candidate
                 if climb.goal in trail.ways:
                     return
 
-    def _next(self, climb: _Climb, mover: Mover) -> tuple[Candidate, Move]:
-        base = climb.best[0][1]
-        if climb.again is not None:
-            return base, climb.again
+    def _next(self, climb: _Climb, mover: Mover) -> tuple[Near, Candidate, Move]:
+        near, base = climb.best[0]
+        if climb.next:
+            return near, base, climb.next.pop()
         if climb.pending is None:
             climb.pending = mover.first(base, climb.distance)
         move = next(climb.pending, None)
         if move is not None:
-            return base, move
-        near, base = self._dice.choice(climb.best)
-        return base, mover.chance(base, near[1] if near < FAR else None, self._dice)
+            return near, base, move
+        if self._dice.random() < _FROM_OTHERS:
+            near, base = self._dice.choice(climb.best)
+        return near, base, mover.chance(base, near[1] if near < FAR else None, self._dice)
 
     def _run(self, candidate: Candidate) -> Trail | None:
         self.attempts += 1
@@ -135,7 +140,7 @@ class Search:
         """An input on the way to one goal may be nearer to another."""
         for goal, climb in self._climbs.items():
             near = goal in trail.distances and climb is not at_work
-            if near and climb.saw(candidate, trail.distances[goal]):
+            if near and climb.saw(candidate, _distance(goal, candidate, trail)):
                 climb.idle = 0
 
     def _is_new(self, trail: Trail) -> bool:
@@ -146,3 +151,16 @@ class Search:
         own = list(goal[0].constants)
         others = [number for decision in self._tally.decisions() for number in decision.site.constants]
         return [*own, *others] if len(others) < 24 else own
+
+
+def _distance(goal: Goal, candidate: Candidate, trail: Trail) -> Near:
+    """How near an input comes to a goal. Nothing but zeros may well take the way, and tells nothing there."""
+    return trail.distances.get(goal, FAR) if candidate.is_telling else FAR
+
+
+def _crossings(move: Move, before: Near, after: Near) -> list[Move]:
+    """A straight move that overshot, or went the wrong way: how much of it would lead just there."""
+    if before[0] != after[0] or before[1] == after[1] or after[1] > 1e12:
+        return []
+    amounts = (move.amount * before[1] / (before[1] + after[1]), move.amount * before[1] / (before[1] - after[1]))
+    return [replace(move, amount=amount) for amount in amounts if abs(amount) < 1e6]

@@ -65,8 +65,9 @@ class Tally:
     _counts: dict[Site, list[int]] = field(default_factory=dict)
     _first_look: dict[Site, object] = field(default_factory=dict)
     _moved: set[Site] = field(default_factory=set)
+    _told: set[Goal] = field(default_factory=set)
     trails: list[Trail] = field(default_factory=list)
-    """Of the inputs that were compared and agree."""
+    """Of the telling inputs that were compared and agree."""
 
     def observe(self, trail: Trail) -> None:
         """A run that was not compared also shows what a place looks at."""
@@ -80,12 +81,14 @@ class Tally:
             if self._first_look.setdefault(site, look) != look:
                 self._moved.add(site)
 
-    def add(self, trail: Trail) -> None:
-        """A compared input."""
+    def add(self, trail: Trail, telling: bool = True) -> None:
+        """A compared input. One of nothing but zeros tells little: twice nothing is minus nothing."""
         self.observe(trail)
-        self.trails.append(trail)
         for site, way in trail.ways:
             self._counts[site][way] += 1
+        if telling:
+            self.trails.append(trail)
+            self._told |= trail.ways.keys()
 
     def counts(self, site: Site) -> bool:
         """Whether the place decides by the inputs."""
@@ -97,17 +100,35 @@ class Tally:
         return site.kind not in (Kind.AND, Kind.OR) or site in self._moved
 
     def goals(self) -> list[Goal]:
-        """Ways that no compared input took, of places that were reached."""
-        return [(d.site, way) for d in self.decisions() for way in d.unreached]
+        """Ways that no telling input took, of places that were reached."""
+        every = [(decision.site, way) for decision in self.decisions() for way in range(len(decision.counts))]
+        return [goal for goal in every if goal not in self._told]
 
     def decisions(self) -> tuple[Decision, ...]:
         found = [Decision(site, tuple(counts)) for site, counts in self._counts.items() if self.counts(site)]
         return tuple(sorted(found, key=lambda d: (d.site.file, d.site.line, d.site.column)))
 
 
-def taken_only_by(trail: Trail, others: Iterable[Trail]) -> list[Goal]:
-    """Ways of one run that none of the others took, at places that they passed too: what makes it another case."""
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A place at which one input went another way than all others that passed it."""
+
+    site: Site
+    fact: str
+
+
+def apart(trail: Trail, others: Iterable[Trail]) -> list[Apart]:
+    """What makes this run another case than the others: ways that none of them took, rounds that none of them made."""
     every = list(others)
     passed = {site for other in every for site, _ in other.ways}
     taken = {goal for other in every for goal in other.ways}
-    return [(site, way) for site, way in trail.ways if site in passed and (site, way) not in taken]
+    found = [
+        Apart(site, f"`{site.text}` {way_words(site, way)}")
+        for site, way in trail.ways
+        if site in passed and (site, way) not in taken and not site.kind.is_loop
+    ]
+    for site, trips in trail.trips.items():
+        made = {tuple(other.trips[site]) for other in every if site in other.trips}
+        if made and tuple(trips) not in made:
+            found.append(Apart(site, f"`{site.text}` makes {' and '.join(map(str, trips[:3]))} rounds"))
+    return sorted(found, key=lambda apart: (apart.site.kind in (Kind.AND, Kind.OR), apart.site.kind.is_loop))

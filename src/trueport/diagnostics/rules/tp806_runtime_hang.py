@@ -11,7 +11,7 @@ class RuntimeHang(Diagnostic):
 
     ## Example
     ```text
-    error[TP806]: ONNX Runtime gave no answer within 30 s (eager needed 0.02 s)
+    error[TP806]: ONNX Runtime gave no answer within 15 s (eager needed 0.02 s)
     ```
 
     ## Mended
