@@ -44,7 +44,7 @@ from trueport.verify.check import Options, checking_options
 from trueport.verify.comparing import Allowed
 from trueport.verify.exported import check_exported
 from trueport.verify.foreign import check_file
-from trueport.verify.results import CheckResult
+from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import warm_up
 
 DEFAULT_OPSET = 20
@@ -262,6 +262,8 @@ class _Run:
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {**self.checking, "extra_sizes": judged.must_try, "evidence": folder}
+        if "budget" not in asked:
+            asked["budget"] = Budget().beside(sum(self.seconds.values()))
         checked = None
         try:
             path = _written_to_check(model, folder)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 import torch
 
-from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
@@ -65,11 +65,14 @@ class Options(TypedDict, total=False):
     unreached: Unreached
     evidence: Path
     """A folder for the counterexample."""
+    promised_from: int
+    """Free sizes from which on the file is meant to hold; a difference below is a warning."""
 
 
 def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed) -> Options:
     """What a user may say of a check."""
-    return {"budget": THOROUGH if thorough else Budget(), "seed": seed, "rtol": rtol, "atol": atol}
+    options: Options = {"seed": seed, "rtol": rtol, "atol": atol}
+    return {**options, "budget": THOROUGH} if thorough else options
 
 
 def check_model(
@@ -157,7 +160,7 @@ def check_opened(
         options.get("evidence"),
         options.get("locate"),
     )
-    check = Check(job, comparer, investigation, groups, example, budget, seed)
+    check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
     with probed(reference.codes):
         drawn = draw(job, values, seed, options.get("extra_sizes", ()), tied=tied, held=held)
         check.search(drawn, options.get("at_least", 5))
@@ -185,6 +188,7 @@ class Check:
     example: Mapping[str, int]
     budget: Budget
     seed: int = 0
+    promised_from: int = 0
     checked: list[CheckedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     excused: list[str] = field(default_factory=list)
@@ -192,7 +196,8 @@ class Check:
     tried: int = 0
     searched: int = 0
     known: list[Candidate] = field(default_factory=list)
-    _empty_refused: set[str] = field(default_factory=set)
+    _told_of: set[str] = field(default_factory=set)
+    """Free sizes at whose edge something was found."""
 
     def failed(self) -> bool:
         return any(finding.is_error for finding in self.findings)
@@ -240,8 +245,8 @@ class Check:
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
-        elif not self._is_empty(candidate, outcome):
-            self.findings += self.investigation.of(candidate, on, outcome, len(self.checked))
+        elif not (self._is_empty(candidate, outcome) or self._is_at_edge(candidate, on, outcome)):
+            self.findings += self.investigation.of(candidate, on, outcome, len(self.checked), self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
         """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
@@ -250,11 +255,27 @@ class Check:
         empty = sorted(name for name, size in candidate.sizes.items() if size == 0 and self.example[name] != 0)
         if failure is None or not empty or failure.kind not in (FailureKind.REFUSES_INPUT, FailureKind.CRASH):
             return False
-        if self._empty_refused.isdisjoint(empty):
-            self._empty_refused.update(empty)
+        if self._told_of.isdisjoint(empty):
+            self._told_of.update(empty)
             blame = self.investigation.blame
             place = origin_of(blame.path, failure.detail)
             self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
+        return True
+
+    def _is_at_edge(self, candidate: Candidate, on: str, outcome: Outcome) -> bool:
+        """Below the sizes that were promised a difference is told once for each size, and the search goes on."""
+        small = {
+            name
+            for group in self.groups
+            for name in group.names
+            if candidate.sizes[name] < min(self.promised_from, self.example[name]) and group.minimum < 1
+        }
+        if not small:
+            return False
+        if self._told_of.isdisjoint(small):
+            found = self.investigation.of(candidate, on, outcome, len(self.checked))
+            self.findings += [replace(finding, severity=Severity.WARNING) for finding in found]
+        self._told_of |= small
         return True
 
     def result(self) -> CheckResult:

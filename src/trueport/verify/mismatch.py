@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
@@ -50,8 +50,10 @@ class Investigation:
     saved: bool = False
     """Whether a counterexample has been written."""
 
-    def of(self, failed: Candidate, on: str, outcome: Outcome, agreeing: int) -> list[Diagnostic]:
-        """The findings about an input on which the two differ, or on which one of them gave no answer."""
+    def of(self, failed: Candidate, on: str, outcome: Outcome, agreeing: int, not_below: int = 0) -> list[Diagnostic]:
+        """The findings about an input on which the two differ, or on which one of them gave no answer. Sizes are made
+        no smaller than `not_below`.
+        """
         if outcome.structure:
             return [structure_found(outcome.structure, on)]
         before = self._apart(outcome)
@@ -62,7 +64,7 @@ class Investigation:
                 diverged = self.locate(failed.values, True)
                 place, facts = (diverged.place, (diverged.fact, *facts)) if diverged is not None else (place, facts)
             return [failure_found(outcome.failure, on, facts, place)]
-        least, shown = self._least(failed, outcome)
+        least, shown = self._least(failed, outcome, not_below)
         smallest_words = f"smallest: {in_words(self.job.leaves, least.values)}"
         if shown.failure is not None:
             blamed = self.blame.of_run(shown.failure, shown.feeds)
@@ -82,7 +84,7 @@ class Investigation:
             if verdict.difference is not None
         ]
 
-    def _least(self, failed: Candidate, outcome: Outcome) -> tuple[Candidate, Outcome]:
+    def _least(self, failed: Candidate, outcome: Outcome, not_below: int) -> tuple[Candidate, Outcome]:
         last: dict[int, Outcome] = {}
 
         def still_fails(values: Sequence[object]) -> bool:
@@ -92,7 +94,8 @@ class Investigation:
                 last[0] = again
             return fails
 
-        least = smallest(self.job, self.groups, failed, still_fails, self.seconds)
+        groups = [replace(group, minimum=max(group.minimum, not_below)) for group in self.groups]
+        least = smallest(self.job, groups, failed, still_fails, self.seconds)
         return least, last.get(0, outcome)
 
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:

@@ -70,6 +70,14 @@ class Budget:
     """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
     shrink_seconds: float = 3.0
 
+    def beside(self, seconds: float) -> Budget:
+        """For an export that has taken so long: what goes beyond the least is to cost about as much, and no more."""
+        return replace(
+            self,
+            further_seconds=min(self.further_seconds, max(0.2, seconds / 2)),
+            search_seconds=min(self.search_seconds, max(0.5, seconds)),
+        )
+
 
 THOROUGH = Budget(
     seconds=600.0, attempts=2000, further_seconds=20.0, further_inputs=300, search_seconds=60.0, shrink_seconds=30.0
