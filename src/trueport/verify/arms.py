@@ -24,50 +24,50 @@ from trueport.verify.tally import Decision, way_words
 from trueport.verify.trail import Way
 
 _RUNS = 4
+_LARGEST = 1e9
 
 
 @dataclass(frozen=True)
 class ArmCheck:
-    """Checks what no input reached."""
+    """Checks what no input reached, and what few did."""
 
     graph: Graph
     localiser: Localiser
 
     def findings(self, decisions: Sequence[Decision], inputs: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
-        """One finding for each way that was never taken. `inputs` are those that were compared, by name."""
-        missing = [(decision.site, way) for decision in decisions for way in decision.never_ran]
-        return [self._finding(site, way, inputs) for site, way in missing]
+        """One finding for each way that was never taken, and for what is wrong with one that few inputs took: those may
+        all lie where right and wrong are the same. `inputs` are those that were compared, by name.
+        """
+        found = [self._finding(d.site, way, inputs, reached=False) for d in decisions for way in d.never_ran]
+        found += [self._finding(d.site, way, inputs, reached=True) for d in decisions for way in d.hardly_ran]
+        return [finding for finding in found if finding is not None]
 
-    def _finding(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]]) -> Diagnostic:
-        arms = [(node, alone(self.graph, node.regions[at])) for node, at in self._arms(site, way)]
-        agreed = 0
-        for node, arm in arms:
-            recording = _record(self.graph, node, arm, inputs)
-            for given in recording[:_RUNS]:
-                told = self._compare(arm, given)
-                if isinstance(told, Divergence):
-                    return WrongValues(
-                        message=f"no input was found for which `{site.text}` {_wanted(site, way)} ({site}), and what "
-                        "runs then differs from eager",
-                        place=told.place or _place(site),
-                        seen=("the arm by itself, on values that came near it", told.fact),
-                    )
-                agreed += told
-        label = f"never {way_words(site, way)}" if not site.kind.is_loop else "never ran"
-        return ArmNotReached(
-            message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
-            place=_place(site),
-            label=label,
-            seen=(f"by itself it agrees on {agreed} sets of values" if agreed else "it could not be run by itself",),
-            fix="give an example that goes this way, or search longer with thorough=True",
-            severity=Severity.NOTE if agreed else None,
-        )
+    def _finding(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]], reached: bool) -> Diagnostic | None:
+        outcomes = self._outcomes(site, way, inputs)
+        wrong = next((outcome for outcome in outcomes if isinstance(outcome, Divergence)), None)
+        if wrong is not None:
+            few = "few inputs were found" if reached else "no input was found"
+            return WrongValues(
+                message=f"{few} for which `{site.text}` {_wanted(site, way)}, and what runs then differs from eager",
+                place=wrong.place or _place(site),
+                seen=("the arm by itself, on values that came near it", wrong.fact, f"decided at {site}"),
+            )
+        return None if reached else _not_reached(site, way, outcomes.count(True))
+
+    def _outcomes(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]]) -> list[Divergence | bool]:
+        outcomes: list[Divergence | bool] = []
+        for node, at in self._arms(site, way):
+            arm = alone(self.graph, node.regions[at])
+            outcomes += [self._compare(arm, given) for given in _record(self.graph, node, arm, inputs)[:_RUNS]]
+        return outcomes
 
     def _compare(self, arm: Alone, given: Mapping[str, Any]) -> Divergence | bool:
-        """Where it differs; True where nothing does, False where the arm does not run on these values."""
+        """Where it differs; True where nothing does, False where the values are none that it was meant for."""
         try:
             expected = Replay().run(arm.graph, given)
-        except Exception:  # noqa: BLE001 values that the arm was never meant for; torch raises what it likes
+        except Exception:  # noqa: BLE001 torch raises what it likes
+            return False
+        if not all(_is_ordinary(value) for value in (*given.values(), *expected.values())):
             return False
         try:
             ran = self.localiser.laboratory.run(arm.graph, given)
@@ -100,6 +100,24 @@ def _record(graph: Graph, node: Node, arm: Alone, inputs: Sequence[Mapping[str, 
         recording.run(graph, given)
         found += recording.seen.get(arm, [])
     return found
+
+
+def _is_ordinary(value: Any) -> bool:
+    """Whether a value is one on which torch and ONNX define the same: not empty, no infinity, nothing too large."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.numel() == 0):
+        return not isinstance(value, float) or abs(value) < _LARGEST
+    return value.numel() > 0 and bool((value.abs() < _LARGEST).all())
+
+
+def _not_reached(site: Site, way: Way, agreed: int) -> Diagnostic:
+    return ArmNotReached(
+        message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
+        place=_place(site),
+        label="never ran" if site.kind.is_loop else f"never {way_words(site, way)}",
+        seen=(f"by itself it agrees on {agreed} sets of values" if agreed else "it could not be run by itself",),
+        fix="give an example that goes this way, or search longer with thorough=True",
+        severity=Severity.NOTE if agreed else None,
+    )
 
 
 def _place(site: Site) -> Place:

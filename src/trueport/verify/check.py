@@ -166,7 +166,7 @@ def check_opened(
         check.search(drawn, options.get("at_least", 5))
         unreached = options.get("unreached")
         if unreached is not None and not check.failed():
-            check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[-8:]])
+            check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[:8]])
     return check.result()
 
 

@@ -10,6 +10,7 @@ from trueport.verify.trail import Trail, Way
 
 Goal = tuple[Site, Way]
 _LOOP_WAYS = 3
+_FEW = 2
 
 
 def ways_of(site: Site) -> int:
@@ -44,6 +45,13 @@ class Decision:
         if not self.site.kind.is_loop:
             return self.unreached
         return (2,) if not (self.counts[1] or self.counts[2]) else ()
+
+    @property
+    def hardly_ran(self) -> tuple[Way, ...]:
+        """Ways whose code ran on one or two inputs only."""
+        if not self.site.kind.is_loop:
+            return tuple(way for way, count in enumerate(self.counts) if 0 < count <= _FEW)
+        return (2,) if 0 < self.counts[1] + self.counts[2] <= _FEW else ()
 
     def __str__(self) -> str:
         taken = ", ".join(f"{way_words(self.site, way)}: {count}" for way, count in enumerate(self.counts))

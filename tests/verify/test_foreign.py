@@ -1,0 +1,132 @@
+"""Files that somebody else made: judged like our own, but for what their makers never promised."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from onnx import helper
+from torch import nn
+from torch.export import Dim
+
+import trueport
+from tests.verify.onnx_models import FLOAT, INT64, port, scaled, write
+from trueport.load.job import LeafKind
+from trueport.load.request import make_job
+from trueport.verify.instrument import functions_run_by
+from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_sizes_of
+from trueport.verify.sandbox import Port
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+def test_inputs_by_name_then_by_order_then_without_the_numbers():
+    def forward(x, n, y):
+        return x
+
+    given = make_job(forward, (torch.rand(2), 3, torch.rand(2))).leaves
+    ports = [Port("y", "tensor(float)", (2,)), Port("x", "tensor(float)", (2,))]
+    assert [at for _, at in match_inputs(ports, given).pairs] == [2, 0]
+    ports = [Port("a", "tensor(float)", (2,)), Port("b", "tensor(int64)", ()), Port("c", "tensor(float)", (2,))]
+    assert [at for _, at in match_inputs(ports, given).pairs] == [0, 1, 2]
+    assert [at for _, at in match_inputs([ports[0], ports[2]], given).pairs] == [0, 2]
+    with pytest.raises(DoesNotFit, match="the file takes"):
+        match_inputs(ports[:1], given)
+
+
+def test_outputs_by_name_or_order_and_what_is_no_output():
+    ports = [Port("b", "tensor(float)", ()), Port("a", "tensor(float)", ())]
+    values = [torch.rand(1), None, torch.rand(1)]
+    assert match_outputs(ports, ["a", "none", "b"], values) == (("b", 2), ("a", 0))
+    assert match_outputs(ports, ["x", "none", "y"], values) == (("b", 0), ("a", 2))
+    with pytest.raises(DoesNotFit, match="the file has 1 outputs, eager returns 2"):
+        match_outputs(ports[:1], ["a", "none", "b"], values)
+
+
+def test_the_files_open_sizes_are_free_and_one_name_is_one_size():
+    def forward(x, y):
+        return x + y
+
+    job = make_job(forward, (torch.rand(2, 3), torch.rand(2, 3)))
+    ports = [Port("x", "tensor(float)", ("batch", 3)), Port("y", "tensor(float)", ("batch", "width"))]
+    made = with_sizes_of(match_inputs(ports, job.leaves), job)
+    assert [size.name for size in made.free_sizes] == ["batch", "width"]
+    assert made.leaves[0].kind is LeafKind.TENSOR
+
+
+def helper_function(x):
+    return x if x.sum() > 0 else other_arm(x)
+
+
+def other_arm(x):
+    return -x
+
+
+def test_functions_that_only_another_arm_calls_are_found_too():
+    found = {code.co_name for code in functions_run_by(lambda: helper_function(torch.ones(2)))}
+    assert {"helper_function", "other_arm"} <= found
+    assert "sum" not in found
+
+
+class Rows(nn.Module):
+    def forward(self, x):
+        return x.var(0)
+
+
+def test_below_two_a_dynamic_size_is_promised_by_nobody_and_a_difference_is_a_warning(tmp_path):
+    """torch's unbiased variance of one row is nan; of ReduceMean and Div it is 0."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["count"], start=0, end=1),
+        helper.make_node("Sub", ["count", "one"], ["less"]),
+        helper.make_node("Max", ["less", "one"], ["at_least"]),
+        helper.make_node("Cast", ["at_least"], ["divisor"], to=FLOAT),
+        helper.make_node("ReduceMean", ["x", "axis"], ["mean"], keepdims=1),
+        helper.make_node("Sub", ["x", "mean"], ["gap"]),
+        helper.make_node("ReduceSumSquare", ["gap", "axis"], ["sum"], keepdims=0),
+        helper.make_node("Div", ["sum", "divisor"], ["y"]),
+    ]
+    constants = {"one": (INT64, [1], [1]), "axis": (INT64, [1], [0])}
+    path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y", FLOAT, [3])], constants)
+    report = trueport.verify(path, Rows(), (torch.rand(4, 3),), dynamic_shapes=({0: Dim.DYNAMIC},))
+    assert report.ok
+    assert "TP805" in [found.code for found in report.warnings]
+    promised = trueport.verify(path, Rows(), (torch.rand(4, 3),), dynamic_shapes=({0: Dim("n", min=1)},))
+    assert [found.code for found in promised.errors] == ["TP805"]
+
+
+def test_what_eager_gives_with_autograd_on_is_right_as_well(tmp_path):
+    class Either(nn.Module):
+        def forward(self, x):
+            return 2 * x if torch.is_grad_enabled() else 2 * x.floor()
+
+    report = trueport.verify(scaled(tmp_path / "m.onnx"), Either(), (torch.rand(2, 3),))
+    assert not report.errors
+    assert any("autograd on" in reason for reason in report.excused)
+
+
+def test_state_is_nothing_that_a_file_can_keep(tmp_path):
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            return 2 * x + self.calls - 1
+
+    report = trueport.verify(scaled(tmp_path / "m.onnx"), Counts(), (torch.rand(2, 3),))
+    assert [found.code for found in report.errors] == ["TP203"]
+
+
+def test_a_way_that_was_not_found_is_said(tmp_path):
+    class Hidden(nn.Module):
+        def forward(self, x):
+            if x.abs().sum() < 0:
+                return x
+            return 2 * x
+
+    report = trueport.verify(scaled(tmp_path / "m.onnx"), Hidden(), (torch.rand(2, 3),))
+    assert report.ok
+    assert [found.code for found in report.warnings] == ["TP810"]
