@@ -569,9 +569,10 @@ class _Plan:
         """What a round appends, as a scanned output for each column."""
         with inside(self._tracer, traced.region):
             columns = [tensor.squeeze(0) for tensor in filled.shape.rows([item]).tensors]
+            # Here, and not below: a view is made anew when it is read, in the region that is then open.
+            outputs += [self._tracer.value(self._tracer.adopt_all(tensor)) for tensor in columns]
         made = []
         for tensor in columns:
-            outputs.append(self._tracer.value(self._tracer.adopt_all(tensor)))
             wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
             results.append(self._tracer.value(wrapper))
             made.append(wrapper)
