@@ -46,6 +46,18 @@ def test_break_after_code():
     every_way(model, loops=1)
 
 
+def test_a_list_is_as_long_as_the_rounds_before_a_break():
+    def model(x):
+        outs = [x.sum().reshape(1)]
+        for row in x:
+            outs.append(row * 2)
+            if row > 8:
+                break
+        return torch.stack(outs), len(outs)
+
+    every_way(model, loops=1)
+
+
 def test_continue():
     def model(x):
         total = torch.zeros(1)

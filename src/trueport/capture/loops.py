@@ -421,7 +421,8 @@ class _Plan:
             fake = next((w.after for w in traced.writes if id(w.base) == key), None)
             end = base if fake is None else fake
             written.append((base, self._settle(slot, end, inits, outputs, results)))
-        lists = self._settle_lists(traced, trips, mark, inits, outputs, results)
+        rounds = trips if traced.going is True else None  # a loop that may stop early runs fewer
+        lists = self._settle_lists(traced, rounds, mark, inits, outputs, results)
         self._append(traced, trips, first, inits, outputs, results)
         named = {filled.name: filled.leave(turns, self._place) for filled, turns in lists}
         self._state.put(tuple(named[s.name] if s.rows else a for s, a in zip(self._slots, after, strict=True)))
