@@ -1,8 +1,8 @@
 """The exceptions that leave trueport.
 
-    TrueportError
-    ├── ExportError      the model cannot be exported faithfully; `.diagnostics` say where and why
-    └── UsageError       the call itself is wrong (a missing file, a bad spec); a kind of ExportError for callers
+TrueportError
+├── ExportError      the model cannot be exported faithfully; `.diagnostics` say where and why
+└── UsageError       the call itself is wrong (a missing file, a bad spec); a kind of ExportError for callers
 """
 
 from __future__ import annotations

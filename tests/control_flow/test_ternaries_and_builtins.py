@@ -82,7 +82,13 @@ def test_ternary_of_numbers_as_a_size():
         lambda x: int(x[0] > x[1]) + 1,
         lambda x: bool(x[0] > x[1]),
         lambda x: max([x[0] * 2, x[1]], key=lambda v: v % 5),
-        lambda x: 1 if isinstance(x[0].item(), int) and x[0] > 4 else 2,
+        pytest.param(
+            lambda x: 1 if isinstance(x[0].item(), int) and x[0] > 4 else 2,
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="a traced number is no int to isinstance() in code that was not rewritten; verification sees it",
+            ),
+        ),
         lambda x: list(reversed([x[0], x[1]]))[0],
         lambda x: pow(x[0].item(), 2),
     ],

@@ -23,7 +23,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 CODES = "TP002 TP004 TP101 TP103 TP104 TP106 TP107 TP203 TP204 TP205 TP301 TP302 TP304 TP305 TP401 TP402 TP501"
 TYPICAL = CODES.split()
 
-SEVERAL_FAULTS = '''\
+SEVERAL_FAULTS = """\
 import numpy as np
 import torch
 from torch import nn
@@ -48,7 +48,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.head(x.view(4, 8))
-'''
+"""
 """A model with faults of four kinds, as a hurried user would write it."""
 
 

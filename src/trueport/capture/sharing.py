@@ -5,8 +5,8 @@
 
 A graph of values has no such tensors. So the result of a branch or a loop is a memory of its own, linked to those that
 it may be; after a write to one of them, the others hold something else than in eager. Whoever reads them then asks for
-the rest of the block to be traced in each arm, where it is clear which tensor is which, or is refused. Nobody is who only
-writes, or who reads what was written.
+the rest of the block to be traced in each arm, where it is clear which tensor is which, or is refused. Nobody is who
+only writes, or who reads what was written.
 """
 
 from __future__ import annotations

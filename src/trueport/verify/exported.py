@@ -40,7 +40,10 @@ def check_exported(
 
     def locate(values: Sequence[object], hangs: bool) -> Divergence | None:
         given = by_name(values)
-        return localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
+        try:
+            return localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
+        except Exception:  # noqa: BLE001  a graph that was captured wrongly may not run at all; the difference stands
+            return None
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         return ArmCheck(graph, localiser).findings(decisions, [by_name(values) for values in inputs])

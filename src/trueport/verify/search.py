@@ -22,7 +22,9 @@ Attempt = Callable[[Sequence[object]], Trail | None]
 
 _STEPS_AT_A_TIME = 60
 _STEPS_WITHOUT_GAIN = 500
-"""After so many steps without coming nearer a way is given up."""
+_STEPS_FOR_MORE = 40
+"""After so many steps without coming nearer a way is given up: sooner where it was taken already, and only more inputs
+are wanted that take it."""
 _KEPT = 4
 _FROM_OTHERS = 0.2
 """How often a step sets out from an input that is not the nearest."""
@@ -67,17 +69,21 @@ class Search:
         """Inputs that take a way that none has taken, as long as there is one to look for and time to do it."""
         deadline = time.monotonic() + seconds
         for candidate in known:
-            if time.monotonic() > deadline:
+            # The first run may show that a place asks a tensor after all; the others are of no use without a goal.
+            if time.monotonic() > deadline or (self.attempts and not self._tally.goals()):
                 return
             trail = self._run(candidate)
             if trail is not None:
                 self._tried.append((candidate, trail))
         while time.monotonic() < deadline:
-            climbs = [climb for climb in self._open() if climb.idle < _STEPS_WITHOUT_GAIN]
+            climbs = [climb for climb in self._open() if climb.idle < self._patience(climb)]
             if not climbs:
                 return
-            climb = min(climbs, key=lambda climb: climb.idle)
+            climb = min(climbs, key=lambda climb: (self._tally.told(climb.goal), climb.idle))
             yield from self._steps(climb, deadline)
+
+    def _patience(self, climb: _Climb) -> int:
+        return _STEPS_FOR_MORE if self._tally.told(climb.goal) else _STEPS_WITHOUT_GAIN
 
     def _open(self) -> list[_Climb]:
         goals = self._tally.goals()

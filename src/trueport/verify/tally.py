@@ -11,6 +11,8 @@ from trueport.verify.trail import Trail, Way
 Goal = tuple[Site, Way]
 _LOOP_WAYS = 3
 _FEW = 2
+_ENOUGH = 3
+"""How many telling inputs should take each way."""
 
 
 def ways_of(site: Site) -> int:
@@ -73,7 +75,7 @@ class Tally:
     _counts: dict[Site, list[int]] = field(default_factory=dict)
     _first_look: dict[Site, object] = field(default_factory=dict)
     _moved: set[Site] = field(default_factory=set)
-    _told: set[Goal] = field(default_factory=set)
+    _told: dict[Goal, int] = field(default_factory=dict)
     trails: list[Trail] = field(default_factory=list)
     """Of the telling inputs that were compared and agree."""
 
@@ -96,7 +98,8 @@ class Tally:
             self._counts[site][way] += 1
         if telling:
             self.trails.append(trail)
-            self._told |= trail.ways.keys()
+            for goal in trail.ways:
+                self._told[goal] = self._told.get(goal, 0) + 1
 
     def counts(self, site: Site) -> bool:
         """Whether the place decides by the inputs."""
@@ -108,9 +111,13 @@ class Tally:
         return site.kind not in (Kind.AND, Kind.OR) or site in self._moved
 
     def goals(self) -> list[Goal]:
-        """Ways that no telling input took, of places that were reached."""
+        """Ways that no telling input took, or too few to be sure, of places that were reached."""
         every = [(decision.site, way) for decision in self.decisions() for way in range(len(decision.counts))]
-        return [goal for goal in every if goal not in self._told]
+        return [goal for goal in every if self.told(goal) < _ENOUGH]
+
+    def told(self, goal: Goal) -> int:
+        """How many telling inputs took this way."""
+        return self._told.get(goal, 0)
 
     def decisions(self) -> tuple[Decision, ...]:
         found = [Decision(site, tuple(counts)) for site, counts in self._counts.items() if self.counts(site)]
