@@ -28,9 +28,12 @@ class Candidate:
 
     @cached_property
     def is_telling(self) -> bool:
-        """Whether any float of the input is not zero; an input without floats is."""
-        floats = [v for v in self.values if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel()]
-        return not floats or any(bool((value != 0).any()) for value in floats)
+        """Whether any float of the input is not zero. Without floats, whether any tensor holds something."""
+        tensors = [value for value in self.values if isinstance(value, torch.Tensor)]
+        floats = [tensor for tensor in tensors if tensor.is_floating_point()]
+        if floats:
+            return any(bool((tensor != 0).any()) for tensor in floats)
+        return not tensors or any(tensor.numel() for tensor in tensors)
 
 
 class What(Enum):
