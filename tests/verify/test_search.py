@@ -96,7 +96,7 @@ HARD = [
 ]
 
 
-def looked_for(function, *leaves, seconds=20.0, seed=0):
+def looked_for(function, *leaves, seconds=120.0, seed=0):
     """Sets out from the example alone, and compares nothing: whatever is found counts."""
     work = job(*leaves)
     values = tuple(each.value for each in leaves)
@@ -120,7 +120,7 @@ def looked_for(function, *leaves, seconds=20.0, seed=0):
 
 @pytest.mark.parametrize(("function", "leaves"), [(each[0], each[1:]) for each in HARD], ids=lambda each: "")
 def test_every_way_is_found(function, leaves):
-    tally, _, search = looked_for(function, *leaves, seconds=20.0)
+    tally, _, search = looked_for(function, *leaves, seconds=120.0)
     missing = [f"{d.site.text} {way_words(d.site, way)}" for d in tally.decisions() for way in d.never_ran]
     assert missing == []
     assert search.attempts < 2000
