@@ -130,3 +130,24 @@ def test_a_way_that_was_not_found_is_said(tmp_path):
     report = trueport.verify(scaled(tmp_path / "m.onnx"), Hidden(), (torch.rand(2, 3),))
     assert report.ok
     assert [found.code for found in report.warnings] == ["TP810"]
+
+
+class Layers(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        z = y.clamp(max=10.0)  # <- the file has no upper bound
+        return z + 1
+
+
+def test_a_difference_without_a_decision_is_followed_by_the_values_that_the_file_still_has(tmp_path):
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["double"]),
+        helper.make_node("Identity", ["double"], ["bounded"]),
+        helper.make_node("Add", ["bounded", "one"], ["y"]),
+    ]
+    constants = {"two": (FLOAT, [], [2.0]), "one": (FLOAT, [], [1.0])}
+    path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y")], constants)
+    (found,) = trueport.verify(path, Layers(), (torch.rand(2, 3),)).errors
+    assert found.code == "TP805"
+    assert found.where.line == Layers.forward.__code__.co_firstlineno + 2
+    assert "begins at `clamp`: the file has its value no longer" in found.seen

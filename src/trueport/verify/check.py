@@ -246,7 +246,7 @@ class Check:
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
         elif not (self._is_empty(candidate, outcome) or self._is_at_edge(candidate, on, outcome)):
-            self.findings += self.investigation.of(candidate, on, outcome, len(self.checked), self.promised_from)
+            self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
         """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
@@ -273,7 +273,7 @@ class Check:
         if not small:
             return False
         if self._told_of.isdisjoint(small):
-            found = self.investigation.of(candidate, on, outcome, len(self.checked))
+            found = self.investigation.of(candidate, on, outcome, self.known)
             self.findings += [replace(finding, severity=Severity.WARNING) for finding in found]
         self._told_of |= small
         return True

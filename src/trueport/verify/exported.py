@@ -38,7 +38,7 @@ def check_exported(
     localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
     by_name = _by_name(job, graph)
 
-    def locate(values: Sequence[object], hangs: bool) -> Divergence | None:
+    def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
         given = by_name(values)
         try:
             return localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)

@@ -17,8 +17,11 @@ from trueport.load.structures import flatten
 from trueport.source import Place, Where
 from trueport.verify.check import Opened, Options, check_opened, limits_for, open_model
 from trueport.verify.compare import Expected
+from trueport.verify.comparing import dtypes_of
+from trueport.verify.eager_values import Recogniser
 from trueport.verify.instrument import functions_run_by
 from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
+from trueport.verify.mismatch import Divergence
 from trueport.verify.reference import Reference
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
@@ -66,7 +69,14 @@ def _check(opened: Opened, job: Job, run_eager: RunEitherWay, options: Options) 
     def unreached(decisions: Sequence[Decision], _inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         return [_not_reached(decision, way) for decision in decisions for way in decision.never_ran]
 
-    own: Options = {"unreached": unreached, "promised_from": _PROMISED_FROM}
+    recogniser = Recogniser(
+        opened.blame.path, run_eager, inputs.feed, opened.blame.worker, opened.limits, dtypes_of(job)
+    )
+
+    def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
+        return None if agreeing is None or hangs else recogniser.first(values, agreeing)
+
+    own: Options = {"unreached": unreached, "promised_from": _PROMISED_FROM, "locate": locate}
     settled: Options = {**own, **options}
     reference = Reference(
         run_eager,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
@@ -16,7 +17,7 @@ from trueport.verify.comparing import Comparer, Outcome
 from trueport.verify.findings import difference_found, failure_found, structure_found
 from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
-from trueport.verify.sandbox import FailureKind
+from trueport.verify.sandbox import FailureKind, WorkerFailure
 from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import Group
@@ -31,8 +32,12 @@ class Divergence:
     fact: str
 
 
-Locate = Callable[[Sequence[object], bool], Divergence | None]
-"""Finds where the difference begins, for one value per leaf; True for a model that does not come back from a run."""
+class Locate(Protocol):
+    """Finds where a difference begins."""
+
+    def __call__(self, values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
+        """`values` fail, `agreeing` is an input that does not (one value per leaf); `hangs` is for a model that does
+        not come back from its run."""
 
 
 @dataclass
@@ -50,53 +55,72 @@ class Investigation:
     saved: bool = False
     """Whether a counterexample has been written."""
 
-    def of(self, failed: Candidate, on: str, outcome: Outcome, agreeing: int, not_below: int = 0) -> list[Diagnostic]:
+    def of(
+        self, failed: Candidate, on: str, outcome: Outcome, agreeing: Sequence[Candidate], not_below: int = 0
+    ) -> list[Diagnostic]:
         """The findings about an input on which the two differ, or on which one of them gave no answer. Sizes are made
         no smaller than `not_below`.
         """
         if outcome.structure:
             return [structure_found(outcome.structure, on)]
-        before = self._apart(outcome)
         if outcome.failure is not None and outcome.failure.kind is not FailureKind.REFUSES_INPUT:
-            facts = self.blame.of_run(outcome.failure, outcome.feeds)
-            place = origin_of(self.blame.path, outcome.failure.detail)
-            if outcome.failure.kind is FailureKind.HANG and self.locate is not None:
-                diverged = self.locate(failed.values, True)
-                place, facts = (diverged.place, (diverged.fact, *facts)) if diverged is not None else (place, facts)
-            return [failure_found(outcome.failure, on, facts, place)]
+            return [self._of_death(failed, on, outcome.failure, outcome)]
         least, shown = self._least(failed, outcome, not_below)
-        smallest_words = f"smallest: {in_words(self.job.leaves, least.values)}"
+        where = self._apart(outcome)
+        how_many = _agree(len(agreeing))
+        small = f"smallest: {in_words(self.job.leaves, least.values)}"
         if shown.failure is not None:
-            blamed = self.blame.of_run(shown.failure, shown.feeds)
-            facts = (smallest_words, *self._kept(shown), *before, *_agree(agreeing), *blamed)
+            facts = (small, *self._kept(shown), *where, *how_many, *self.blame.of_run(shown.failure, shown.feeds))
             place = origin_of(self.blame.path, shown.failure.detail) or self._frozen_at(outcome)
             return [failure_found(shown.failure, on, facts, place)]
-        named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
-        diverged = self.locate(least.values, False) if self.locate is not None else None
-        place = diverged.place if diverged is not None else None
-        facts = (smallest_words, *([diverged.fact] if diverged is not None else []), *self._kept(shown), *before)
-        facts += _agree(agreeing)
-        facts += self.blame.of_difference(shown.feeds, named, shown.tolerances)
-        facts += second_opinion(self.blame.path, shown.feeds, named, shown.tolerances)
+        diverged = self._diverged(least, outcome, agreeing)
+        begins = () if diverged is None else (diverged.fact,)
+        facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
+        place = (diverged.place if diverged is not None else None) or self._frozen_at(outcome)
         return [
-            difference_found(name, verdict.difference, on, facts, place or self._frozen_at(outcome))
+            difference_found(name, verdict.difference, on, facts, place)
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]
 
+    def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
+        """A crash, a hang or a flood of memory is not repeated to make it smaller."""
+        facts = self.blame.of_run(failure, outcome.feeds)
+        place = origin_of(self.blame.path, failure.detail)
+        if failure.kind is FailureKind.HANG and self.locate is not None:
+            diverged = self.locate(failed.values, None, hangs=True)
+            if diverged is not None:
+                place, facts = diverged.place, (diverged.fact, *facts)
+        return failure_found(failure, on, facts, place)
+
+    def _diverged(self, least: Candidate, outcome: Outcome, agreeing: Sequence[Candidate]) -> Divergence | None:
+        """Where a file has lost a decision of the user's, that is where it begins, and not at what runs after it."""
+        lost = self.comparer.reference.tally.kept_alive is None and bool(self._only_here(outcome))
+        if self.locate is None or lost:
+            return None
+        known = next((each.values for each in agreeing if each.is_telling), None)
+        return self.locate(least.values, known, hangs=False)
+
+    def _whose_fault(self, shown: Outcome) -> tuple[str, ...]:
+        named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
+        return (
+            *self.blame.of_difference(shown.feeds, named, shown.tolerances),
+            *second_opinion(self.blame.path, shown.feeds, named, shown.tolerances),
+        )
+
     def _least(self, failed: Candidate, outcome: Outcome, not_below: int) -> tuple[Candidate, Outcome]:
-        last: dict[int, Outcome] = {}
+        shown = [outcome]
 
         def still_fails(values: Sequence[object]) -> bool:
             again = self.comparer.compare(values)
             fails = again.differs if outcome.failure is None else _fails_alike(outcome, again)
             if fails:
-                last[0] = again
+                shown.append(again)
             return fails
 
         groups = [replace(group, minimum=max(group.minimum, not_below)) for group in self.groups]
         least = smallest(self.job, groups, failed, still_fails, self.seconds)
-        return least, last.get(0, outcome)
+        return least, shown[-1]
 
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 
@@ -78,7 +79,10 @@ class Reference:
     def _returned(self, values: Sequence[object], must_run: bool, run: RunEager | None = None) -> tuple[object, bool]:
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
         try:
-            return (run or self._run_eager)(copies), True
+            with warnings.catch_warnings():
+                if not must_run:  # what torch has to say to inputs of our making is no concern of the user's
+                    warnings.simplefilter("ignore")
+                return (run or self._run_eager)(copies), True
         except Overstayed:
             return None, False
         except Exception:

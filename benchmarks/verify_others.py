@@ -1,0 +1,110 @@
+"""`python -m benchmarks.verify_others`: does `trueport verify` find what is wrong with other exporters' files?
+
+Every shared case is exported with both settings of torch.onnx. Whether the file is wrong is decided by the case's own
+inputs; `trueport verify` is given only the example and the free sizes, and has to find an input that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmarks import case_files, children, results
+from benchmarks.case_files import SUITES, Suite
+from benchmarks.case_run import list_names
+from benchmarks.exporters import PEERS, TITLES
+from benchmarks.judge import Verdict
+from benchmarks.verify_others_run import Found, verify_case
+
+
+def run_case(suite: Suite, name: str, exporter: str, limit: float) -> Found:
+    ending = children.run(verify_case, suite, name, exporter, limit=limit)
+    if ending.died:
+        verdict = Verdict.CRASHED if ending.last_phase == "verify" else None
+        return Found(suite, name, exporter, verdict, f"{ending.died} in {ending.last_phase}")
+    assert isinstance(ending.value, Found)
+    return ending.value
+
+
+def summary(rows: Sequence[Found]) -> str:
+    """How many files were wrong and found to be; how many were faithful and said to be."""
+    lines = []
+    for exporter in (*PEERS, "both"):
+        mine = [row for row in rows if exporter in (row.exporter, "both")]
+        files = [row for row in mine if row.verdict is not None]
+        wrong = [row for row in files if row.is_wrong]
+        right = [row for row in files if row.verdict is Verdict.FAITHFUL]
+        lines.append(
+            [
+                TITLES.get(exporter, exporter),
+                len(files),
+                f"{sum(bool(row.codes) for row in wrong)} of {len(wrong)}",
+                f"{sum(bool(row.codes) for row in right)} of {len(right)}",
+                sum(row.verdict is Verdict.CRASHED for row in files),
+            ]
+        )
+    header = ["exporter", "files", "wrong, and found", "faithful by the case's inputs, and accused", "died"]
+    return results.table(header, lines)
+
+
+def _said(row: Found) -> str:
+    return " ".join(row.codes) or "not found"
+
+
+def listing(rows: Sequence[Found]) -> str:
+    shown = [row for row in rows if row.is_wrong or row.codes]
+    lines = [
+        [
+            row.name,
+            TITLES[row.exporter],
+            row.verdict,
+            " ".join(row.codes) or "not found",
+            row.line,
+            f"{row.seconds:.1f}",
+        ]
+        for row in shown
+    ]
+    return results.table(["case", "exporter", "by its own inputs", "trueport verify", "line", "seconds"], lines)
+
+
+def accusations(rows: Sequence[Found]) -> str:
+    """What was said of files that the case's inputs show nothing against."""
+    found = [row for row in rows if row.verdict is Verdict.FAITHFUL and row.codes]
+    return "\n".join(f"- {row.name} [{row.exporter}]: {row.told[:400]}" for row in found) or "none"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verify_others", description=__doc__)
+    parser.add_argument("--only", metavar="REGEX")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one case and exporter")
+    options = parser.parse_args(arguments)
+    results.circumstances()
+    if not case_files.available():
+        print(f"no cases in {case_files.folder()}: set TRUEPORT_CASES to their folder", file=sys.stderr)
+        return 2
+    children.preload(["onnxscript", "trueport.api", "benchmarks.verify_others_run"])
+    listed = [(suite, name) for suite in SUITES for name in children.run(list_names, suite, limit=120).value]
+    rows: list[Found] = []
+    for suite, name in listed:
+        if options.only and not re.search(options.only, name):
+            continue
+        for exporter in PEERS:
+            row = run_case(suite, name, exporter, options.limit)
+            rows.append(row)
+            said = f"{row.verdict or 'no file'} -> {' '.join(row.codes) or 'nothing'} {row.line} {row.seconds:.1f} s"
+            print(f"{name} {exporter}: {said}", file=sys.stderr, flush=True)
+    text = summary(rows)
+    print(listing(rows), accusations(rows), text, sep="\n\n")
+    if not options.only:
+        title = f"# Other exporters' files under `trueport verify`\n\n{(__doc__ or '').strip()}\n"
+        accused = f"## Said of files that the case's own inputs show nothing against\n\n{accusations(rows)}"
+        content = {"files": [asdict(row) for row in rows]}
+        results.keep("verify_others", content, f"{title}\n{text}\n\n{listing(rows)}\n\n{accused}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""One shared case through one peer and then through `trueport.verify`, in a child."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks import case_files, children
+from benchmarks.case_files import Suite
+from benchmarks.exporters import EXPORTERS, Request
+from benchmarks.judge import Subject, Verdict, eager_answers, judge_file
+
+
+@dataclass(frozen=True)
+class Found:
+    """What `trueport verify` said to a peer's file, and what the case's own inputs say."""
+
+    suite: Suite
+    name: str
+    exporter: str
+    verdict: Verdict | None
+    """By the case's own inputs; None where the peer wrote no file, and there is nothing to verify."""
+    detail: str = ""
+    codes: tuple[str, ...] = ()
+    told: str = ""
+    line: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.verdict in (Verdict.SILENT, Verdict.INVALID)
+
+
+def verify_case(suite: Suite, name: str, exporter: str, *, folder: Path, phase: children.Phase) -> Found:
+    """Runs in the child. Only the example and the free sizes are given to `trueport verify`."""
+    torch.set_num_threads(1)
+    subject = case_files.load_case(suite, name).subject
+    references = [eager_answers(subject, grad) for grad in ((False, True) if subject.either_grad_mode else (False,))]
+    phase("export")
+    path = folder / "model.onnx"
+    args, kwargs = copy.deepcopy(subject.inputs)
+    try:
+        EXPORTERS[exporter](Request(copy.deepcopy(subject.model), args, kwargs, subject.dynamic_shapes, path))
+    except Exception as error:  # noqa: BLE001 a peer that refuses leaves nothing to verify
+        return Found(suite, name, exporter, None, f"{type(error).__name__}")
+    phase("judge")
+    verdict, detail = judge_file(path, subject, references)
+    phase("verify")
+    return _verified(Found(suite, name, exporter, verdict, detail), subject, path)
+
+
+def _verified(found: Found, subject: Subject, path: Path) -> Found:
+    import trueport
+
+    args, kwargs = copy.deepcopy(subject.inputs)
+    began = time.perf_counter()
+    tolerance = subject.tolerance
+    report = trueport.verify(
+        path,
+        copy.deepcopy(subject.model),
+        args,
+        kwargs=kwargs,
+        dynamic_shapes=subject.dynamic_shapes,
+        rtol=None if tolerance is None else tolerance.relative,
+        atol=None if tolerance is None else tolerance.absolute,
+    )
+    first = next(iter(report.errors), None)
+    line = str(first.where.line) if first is not None and first.where is not None else ""
+    told = "" if first is None else " | ".join([first.message, *first.seen])
+    return Found(
+        found.suite,
+        found.name,
+        found.exporter,
+        found.verdict,
+        found.detail.replace(f"{path.parent}/", ""),
+        tuple(dict.fromkeys(error.code for error in report.errors)),
+        told.replace(f"{path.parent}/", ""),
+        line,
+        time.perf_counter() - began,
+    )
