@@ -29,6 +29,7 @@ from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, examine, run_eager, run_with_state
+from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.load.request import make_job
@@ -48,6 +49,8 @@ from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import warm_up
 
 DEFAULT_OPSET = 20
+_PATIENCE = 5.0
+"""Seconds that one run of eager may take in any case."""
 
 _NO_EFFECT = frozenset(
     "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
@@ -236,7 +239,7 @@ class _Run:
             lowered = lower(graph, self.opset, self.custom)
             self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
         with self.stage("judge sizes"):
-            judged = judge_sizes(graph, job, lambda values: _accepts(job, values), self.verify)
+            judged = judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify)
             self.found += judged.diagnostics
             self.stop_on_errors()
         assert lowered.model is not None
@@ -271,7 +274,7 @@ class _Run:
                 path,
                 job,
                 graph,
-                lambda values: run_with_state(job, values, graph.lifted),
+                lambda values: self._eager(job, values, graph),
                 lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
                 lambda part: lower(part, self.opset, self.custom),
@@ -281,6 +284,23 @@ class _Run:
         finally:
             if checked is None or checked.evidence is None:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _accepts(self, job: Job, values: Sequence[object]) -> bool:
+        """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
+        try:
+            with within(self._patience()):
+                run_eager(job, values)
+        except Exception:  # noqa: BLE001  a model may raise anything
+            return False
+        return True
+
+    def _eager(self, job: Job, values: Sequence[object], graph: Graph) -> Any:
+        with within(self._patience()):
+            return run_with_state(job, values, graph.lifted)
+
+    def _patience(self) -> float:
+        """How long one run of eager may take: its loops need not end on an input of our making."""
+        return _PATIENCE + 20 * self.seconds["examine"]
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)
@@ -313,15 +333,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _accepts(job: Job, values: Sequence[object]) -> bool:
-    """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
-    try:
-        run_eager(job, values)
-    except Exception:  # noqa: BLE001  a model may raise anything
-        return False
-    return True
 
 
 def _expected(graph: Graph, eager: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from trueport.load.job import Job, LeafKind
 from trueport.lower.write import write
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
+from trueport.rewrite.readable import readable
 from trueport.verify.child import read
 from trueport.verify.tensors import tensor_data, to_torch
 
@@ -54,6 +55,11 @@ class Program:
     @property
     def output_names(self) -> tuple[str, ...]:
         return carried_outputs(self._graph)
+
+    @property
+    def rewritten(self) -> tuple[str, ...]:
+        """The functions whose branches and loops became part of the graph, as they were traced."""
+        return tuple(readable(code, self._graph.tails.get(code, frozenset())) for code in self._graph.rewritten)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the ONNX model. State that was lifted to inputs starts from the model's own buffers at each call."""

@@ -82,6 +82,7 @@ def test_ternary_of_numbers_as_a_size():
         lambda x: int(x[0] > x[1]) + 1,
         lambda x: bool(x[0] > x[1]),
         lambda x: max([x[0] * 2, x[1]], key=lambda v: v % 5),
+        lambda x: 1 if x[0] > 4 and isinstance(x[1].item(), int) else 2,
         pytest.param(
             lambda x: 1 if isinstance(x[0].item(), int) and x[0] > 4 else 2,
             marks=pytest.mark.xfail(

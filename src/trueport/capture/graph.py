@@ -173,3 +173,5 @@ class Graph:
     """The present values of the state that became inputs, by input name."""
     rewritten: tuple[CodeType, ...] = ()
     """The user's functions whose decisions are held by regions."""
+    tails: Mapping[CodeType, frozenset[int]] = field(default_factory=dict)
+    """Of those, the lines of the branches that hold the rest of their block."""

@@ -69,7 +69,8 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int]) 
             try:
                 with adapted(job.model):
                     graph = _trace(job, is_leaf, state, sizes, careful, demand, fickle)
-                    return replace(graph, rewritten=tuple(rewriting.rewritten))
+                    rewritten = tuple(rewriting.rewritten)
+                    return replace(graph, rewritten=rewritten, tails={c: rewriting.tails(c) for c in rewritten})
             except WritesInPlace:
                 careful = True
             except ReadsState as read:

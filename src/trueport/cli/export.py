@@ -25,6 +25,7 @@ from trueport.report.versions import installed_versions
 @click.option(
     "--proof/--no-proof", default=True, help="Write FILE.proof.json beside the model: what was compared, and how."
 )
+@click.option("--show-rewritten", is_flag=True, help="Print the functions whose branches and loops were kept alive.")
 @checking_options
 @showing_options
 def export(
@@ -34,6 +35,7 @@ def export(
     overwrite: bool,
     external_data: bool | None,
     proof: bool,
+    show_rewritten: bool,
     debug: bool,
     **options: Any,
 ) -> None:
@@ -65,6 +67,8 @@ def export(
                     **request.options,
                 )
             report = program.report
+            if show_rewritten:  # results of a machine's format stay alone on stdout
+                click.echo("\n".join(program.rewritten), err=showing.output_format != "full")
         except UsageError:
             raise
         except ExportError as refused:

@@ -43,6 +43,10 @@ class Rewriting:
     _ours: dict[CodeType, CodeType] = field(default_factory=dict)
     """Every piece of rewritten code, with the original that it was made from."""
 
+    def tails(self, code: CodeType) -> frozenset[int]:
+        """The lines of the branches that hold the rest of their block."""
+        return self._tails.get(code, frozenset())
+
     def covers(self, code: CodeType) -> bool:
         """Whether this code is ours, or is a part of a function that was rewritten."""
         return code in self._ours
@@ -50,7 +54,7 @@ class Rewriting:
     def add(self, code: CodeType) -> None:
         """Rewrite every function that runs `code`. Raises Refused where that cannot be."""
         with _LOCK:
-            replacement = rewritten_code(code, self._tails.get(code, frozenset()))
+            replacement = rewritten_code(code, self.tails(code))
             self.rewritten[code] = replacement
             self._ours.update(dict.fromkeys(with_inner(replacement), code))
             self._replace(code, replacement)
@@ -130,10 +134,10 @@ def _rewritten_code(code: CodeType, _file: str, tails: frozenset[int]) -> CodeTy
     return compile_in_place(made, code, classes)
 
 
-def rewritten_source(code: CodeType) -> str:
-    """The rewritten form as readable Python."""
+def rewritten_definition(code: CodeType, tails: frozenset[int] = frozenset()) -> ast.FunctionDef:
+    """The rewritten form of a function as syntax, to be shown."""
     node, _ = find_definition(code)
-    return ast.unparse(ast.fix_missing_locations(rewrite(copy.deepcopy(node)))).replace(repr(RUNTIME), "trueport")
+    return rewrite(copy.deepcopy(node), tails)
 
 
 def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:

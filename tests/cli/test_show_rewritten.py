@@ -1,0 +1,45 @@
+"""`trueport export --show-rewritten`: the functions as they were traced, on stdout before the report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from trueport.cli.main import main
+
+MODEL = """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x
+"""
+
+
+@pytest.fixture
+def target(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    return ["export", f"{tmp_path}/model.py:Net", "-i", "x:2x3", "-o", f"{tmp_path}/net.onnx", "--no-verify"]
+
+
+def test_the_functions_are_printed(target):
+    ran = CliRunner().invoke(main, [*target, "--show-rewritten"])
+    assert ran.exit_code == 0, ran.output
+    assert "model.py:4  Net.forward" in ran.stdout
+    assert "trueport.if_return(x.sum() > 0, tp_then_2, tp_else_3" in ran.stdout
+
+
+def test_only_on_request(target):
+    ran = CliRunner().invoke(main, target)
+    assert ran.exit_code == 0, ran.output
+    assert "tp_then" not in ran.output
+
+
+def test_a_machines_format_stays_alone_on_stdout(target):
+    ran = CliRunner().invoke(main, [*target, "--show-rewritten", "--output-format", "json"])
+    assert ran.exit_code == 0, ran.output
+    json.loads(ran.stdout)
+    assert "tp_then" in ran.stderr
