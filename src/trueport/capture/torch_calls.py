@@ -28,7 +28,6 @@ from trueport.torch_internals import (
 )
 
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
-_SPLIT = (torch.split, torch.Tensor.split)
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
 
 
@@ -87,8 +86,6 @@ class TorchCalls(TorchFunctionMode):
             return set_item(*args)
         elif func in _UNBIND and (rows := self._open_rows(func, *args, **kwargs)) is not None:
             return rows
-        elif func in _SPLIT and (parts := self._open_parts(*args, **kwargs)) is not None:
-            return parts
         elif args and is_open(args[0]) and (taking := _TAKING_LISTS.get(func)) is not None:
             return taking(*args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
@@ -115,20 +112,6 @@ class TorchCalls(TorchFunctionMode):
         if func is torch.Tensor.__iter__:
             return None
         return OpenSequence(tensor.shape[dim], lambda i: tensor.select(dim, i))
-
-    def _open_parts(self, tensor: torch.Tensor, split_size: Any, dim: int = 0) -> OpenSequence | None:
-        """The parts of a tensor of open size, where each is as long as a plain number says: how many is open."""
-        whole: Any = tensor.shape[dim]
-        if isinstance(whole, int) or not isinstance(split_size, int) or self._tracer.places.asking_frame() is None:
-            return None
-        self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
-        # An empty tensor is split into one part, which is empty.
-        count = torch.sym_max((whole + split_size - 1) // split_size, 1)
-
-        def part(i: Any) -> torch.Tensor:
-            return tensor.narrow(dim, i * split_size, torch.sym_min(split_size, whole - i * split_size))
-
-        return OpenSequence(count, part)
 
 
 def _stack(tensors: TracedList, dim: int = 0) -> torch.Tensor:
