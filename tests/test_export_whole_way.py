@@ -14,6 +14,7 @@ import trueport
 from tests.capture.helpers import assert_exported, assert_same, line_of, refusal
 from trueport.examine import run
 from trueport.load.structures import StructureMismatch
+from trueport.report.text import report_text
 
 
 def x(*sizes: int) -> torch.Tensor:
@@ -215,3 +216,16 @@ def test_calling_a_program_with_another_structure_says_what_is_missing():
     program = trueport.export(lambda batch: batch["a"] * 2, ({"a": x(2)},))
     with pytest.raises(StructureMismatch, match="batch"):
         program({"b": x(2)})
+
+
+def test_results_that_are_not_tensors_are_told(tmp_path):
+    """A string in the results has no place in ONNX; whoever reads the file alone must learn that it was there."""
+
+    class Named(nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, object]:
+            return {"y": x.relu(), "kind": "relu", "nothing": None}
+
+    program = trueport.export(Named(), (torch.randn(2, 3),), tmp_path / "named.onnx")
+    assert program.report.left_out == {"kind": "'relu'", "nothing": "None"}
+    assert "left out    kind = 'relu', not a tensor" in report_text(program.report)
+    assert program(torch.ones(2, 3))["kind"] == "relu"

@@ -17,6 +17,7 @@ from trueport.capture.state import State
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
+from trueport.program import is_carried
 from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, TensorSummary, Verdict, Way
 from trueport.report.versions import installed_versions
 from trueport.source import Place, Where
@@ -78,6 +79,7 @@ def report(
         diagnostics=tuple(found),
         inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
+        left_out={output.name: repr(output.value) for output in carried.graph.outputs if not is_carried(output.value)},
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
         constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
         assumptions=tuple(_assumptions(carried.graph, [each.sizes for each in checked.checked] if checked else [])),

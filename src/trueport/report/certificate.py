@@ -46,6 +46,7 @@ def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
         "versions": dict(report.versions),
         "inputs": [str(tensor) for tensor in report.inputs],
         "outputs": [str(tensor) for tensor in report.outputs],
+        "left_out": dict(report.left_out),
         "free_sizes": [
             {"name": size.name, "minimum": size.minimum, "maximum": size.maximum} for size in report.free_sizes
         ],

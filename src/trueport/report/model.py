@@ -104,6 +104,8 @@ class Report:
     diagnostics: tuple[Diagnostic, ...] = ()
     inputs: tuple[TensorSummary, ...] = ()
     outputs: tuple[TensorSummary, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Results that are neither tensors nor numbers, with their value as text: ONNX has no place for them."""
     free_sizes: tuple[SizeSummary, ...] = ()
     constants: Mapping[str, str] = field(default_factory=dict)
     """Arguments that became part of the model, with their value as text."""

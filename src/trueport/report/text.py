@@ -150,6 +150,7 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
     yield from listed("inputs", report.inputs)
     yield from listed("outputs", report.outputs)
+    yield from listed("left out", (f"{name} = {value}, not a tensor" for name, value in report.left_out.items()))
     yield from listed("free sizes", report.free_sizes)
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
