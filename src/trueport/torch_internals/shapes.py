@@ -1,0 +1,181 @@
+"""Torch's environment of symbolic sizes, made to say what it decides about them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+import torch
+import torch.fx.experimental._config as _shape_config
+from torch._dynamo.source import ConstantSource as _ConstantSource
+from torch.fx.experimental.sym_node import SymNode as _SymNode
+from torch.fx.experimental.symbolic_shapes import DimDynamic as _DimDynamic
+from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
+from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
+
+
+def size_oblivious() -> contextlib.AbstractContextManager[None]:
+    """Torch's own "is this size 0 or 1?" tests answer no for free sizes, instead of guarding on the example."""
+    patched: contextlib.AbstractContextManager[None] = _shape_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
+    return patched
+
+
+class DecidingShapes(_ShapeEnv):
+    """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size."""
+
+    def __init__(self, before: Callable[[sympy.Basic], None], on_guard: Callable[[sympy.Basic], None]) -> None:
+        super().__init__(specialize_zero_one=False, duck_shape=False)
+        self._before, self._on_guard = before, on_guard
+        self._deciding = False
+        self._taken_as_one: set[sympy.Basic] = set()
+        self._facts: dict[sympy.Basic, sympy.Basic] = {}
+
+    def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
+        if orig_expr in self._facts:
+            return self._facts[orig_expr]
+        forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
+        deciding, self._deciding = self._deciding, True
+        try:
+            if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:
+                self._before(orig_expr)
+            known = len(self.guards)
+            decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
+        finally:
+            self._deciding = deciding
+        for guard in self.guards[known:]:
+            self._on_guard(guard.expr)
+        return decided
+
+    def _maybe_evaluate_static(self, expr: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """What is certain about an expression; and, where a kernel asks whether to broadcast, what holds in general.
+
+        `x[:1]` has `Min(1, n)` rows, which is 1 but for an empty x. Torch takes "not certainly 1" for "not 1", and
+        would refuse `x + x[:1]`. It is taken as 1, and noted as an assumption: the empty x is a size to check.
+        """
+        if expr in self._facts:
+            return self._facts[expr]
+        known = super()._maybe_evaluate_static(expr, *args, **kwargs)
+        if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
+            return known
+        one, other = (side for side in expr.args)
+        size = one if other == 1 else other if one == 1 else None
+        if size is None or size.is_Symbol or not self._is_one_in_general(size):
+            return None
+        if size not in self._taken_as_one:
+            self._taken_as_one.add(size)
+            self._on_guard(sympy.Eq(size, 1))
+        return sympy.true if isinstance(expr, sympy.Eq) else sympy.false
+
+    # Torch's own method remembers its answers, and torch clears them through it.
+    _maybe_evaluate_static.cache_clear = _ShapeEnv._maybe_evaluate_static.cache_clear  # type: ignore[attr-defined]
+
+    def _is_one_in_general(self, size: sympy.Basic) -> bool:
+        symbols = sorted(size.free_symbols, key=str)
+        for more in (0, 1, 7, 1000):
+            sizes = {s: self.backed_var_to_val.get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
+            if size.xreplace(sizes) != 1:
+                return False
+        return True
+
+    @contextlib.contextmanager
+    def where(self, fact: sympy.Basic) -> Iterator[None]:
+        """Meanwhile this is known to hold: in the arm of a branch that asked for two sizes to be equal, they are."""
+        before = self._facts
+        self._facts = dict(before)
+        for part in sympy.And.make_args(fact):
+            if isinstance(part, (sympy.Eq, sympy.Ne)):
+                holds, fails = (sympy.true, sympy.false) if isinstance(part, sympy.Eq) else (sympy.false, sympy.true)
+                one, other = part.args
+                for a, b in ((one, other), (other, one)):
+                    self._facts[sympy.Eq(a, b, evaluate=False)] = holds
+                    self._facts[sympy.Ne(a, b, evaluate=False)] = fails
+        try:
+            yield
+        finally:
+            self._facts = before
+
+    def new_size(self, name: str, hint: int, low: int, high: int | None) -> torch.SymInt:
+        """A free size that may be 0 or 1, unlike torch's own (whose symbols are positive by construction)."""
+        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        self._set_range(symbol, low, high)
+        size = self.create_symintnode(symbol, hint=hint)
+        assert isinstance(size, torch.SymInt)
+        return size
+
+    def new_int(self, name: str, hint: int) -> torch.SymInt:
+        """A Python int argument."""
+        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        number = self.create_symintnode(symbol, hint=hint)
+        assert isinstance(number, torch.SymInt)
+        return number
+
+    def new_float(self, name: str, hint: float) -> torch.SymFloat:
+        """A Python float argument."""
+        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        number = self.create_symfloatnode(symbol, hint=hint)
+        assert isinstance(number, torch.SymFloat)
+        return number
+
+    def new_bool(self, name: str, hint: bool) -> torch.SymBool:
+        """A Python bool argument: an integer symbol of 0 or 1, compared with 1."""
+        symbol = self.create_unspecified_symbol(int(hint), _ConstantSource(name), _DimDynamic.DYNAMIC)
+        self._set_range(symbol, 0, 1)
+        return torch.SymBool(_SymNode(sympy.Eq(symbol, 1), self, bool, hint))
+
+    def new_data_size(self) -> torch.SymInt:
+        """A size that only the values tell, such as that of what a branch or a loop gives: 0 or more."""
+        size = self.create_unbacked_symint()
+        self._constrain_range_for_size(size.node.expr)
+        self.forget_pending()
+        return size
+
+    def new_data_number(self, kind: type, low: int | None = None) -> Any:
+        """A Python number that only the run tells."""
+        if kind is bool:
+            made: Any = self.create_unbacked_symbool()
+        elif kind is float:
+            made = self.create_unbacked_symfloat()
+        else:
+            made = self.create_unbacked_symint()
+            if low is not None:
+                self._set_range(made.node.expr, low, None)
+        self.forget_pending()
+        return made
+
+    def mark(self) -> int:
+        """A point in the trace, for `made_since`."""
+        return int(self.unbacked_symint_counter)
+
+    def made_since(self, symbol: sympy.Symbol, mark: int) -> bool:
+        """Whether a data-dependent symbol arose after `mark`; symbols of inputs are older than any mark."""
+        return self.is_unbacked_symint(symbol) and int(symbol.name.lstrip("u")) >= mark
+
+    def known_truth(self, flag: torch.SymBool) -> bool | None:
+        """What is certain about a symbolic bool, without deciding anything."""
+        known = self._maybe_evaluate_static(flag.node.expr)
+        return None if known is None else bool(known)
+
+    def lowest(self, expr: sympy.Expr) -> sympy.Basic:
+        """A lower bound of an expression over the ranges of its symbols."""
+        return self.bound_sympy(expr).lower
+
+    def of_expr(self, expr: sympy.Expr) -> Any:
+        """A SymInt for an expression over known symbols."""
+        return self.create_symintnode(expr, hint=None)
+
+    def _set_range(self, symbol: sympy.Basic, low: int, high: int | None) -> None:
+        bounds = self.var_to_range[symbol]
+        upper = bounds.upper if high is None else sympy.Integer(high)
+        self.var_to_range[symbol] = _ValueRanges(sympy.Integer(low), upper)
+
+    def range_of(self, symbol: sympy.Symbol) -> tuple[sympy.Basic, sympy.Basic]:
+        bounds = self.var_to_range[symbol]
+        return bounds.lower, bounds.upper
+
+    def forget_pending(self) -> bool:
+        """Clear the symbols that torch waits to see bound; True if there were any (a data-dependent result)."""
+        pending = bool(self.pending_fresh_unbacked_symbols)
+        self.pending_fresh_unbacked_symbols.clear()
+        return pending
