@@ -1,0 +1,197 @@
+"""Learning from a traced round of a loop what its rounds change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.capture.lists import Parts, TracedList, is_open
+from trueport.capture.loop_leaves import Leaves, carried
+from trueport.capture.loop_lists import FilledList
+from trueport.capture.loop_plan import Plan
+from trueport.capture.maybe import flag_of, value_of
+from trueport.capture.merging import inside, may_be_none
+from trueport.capture.rows import NotAlike
+from trueport.capture.slots import Content, Round, Slot
+from trueport.capture.world import Change
+from trueport.load.structures import flatten
+from trueport.rewrite.runtime import UNBOUND
+
+
+class Learner:
+    """Notes in the plan of a loop what a round turned out to change."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._leaves = Leaves(plan)
+
+    def learn(self, traced: Round, mark: int) -> bool:
+        """Compare what a round left with what it began with; True if something new was found."""
+        new = False
+        for slot, after in zip(self._plan.slots, traced.after, strict=True):
+            new |= self._learn_slot(slot, after, traced, mark)
+        for change in traced.changes:
+            new |= self._learn_change(change, traced, mark)
+        for content in self._plan.contents.values():
+            new |= self._learn_slot(content.slot, content.after(traced.changes), traced, mark)
+        for write in traced.writes:
+            if id(write.base) not in self._plan.bases:
+                slot = Slot("a tensor", write.base)
+                slot.structure = flatten(write.base, "tensor")[1]
+                slot.leaves = [carried(write.base)]
+                slot.structure_leaves, slot.alike = [write.base], [[]]
+                self._plan.bases[id(write.base)] = (write.base, slot)
+                new = True
+        for filled in self._plan.lists:
+            new |= self._learn_list(filled, traced, mark)
+        return new
+
+    def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
+        """A container that a round changed: a dict key by key, a list as a whole."""
+        if isinstance(change.container, dict):
+            before, after = change.before, change.after
+            keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
+            found = {
+                (id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND)))
+                for k in keys
+            }
+            new = not found.keys() <= self._plan.contents.keys()
+            self._plan.contents = {**found, **self._plan.contents}
+            return new
+        if isinstance(change.container, TracedList):
+            return self._learn_filling(change, mark)
+        if (id(change.container), None) in self._plan.contents:
+            return False
+        slot = Slot("a container", change.before)
+        self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
+        return True
+
+    def _learn_filling(self, change: Change, mark: int) -> bool:
+        """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
+        key = (id(change.container), None)
+        before, after = change.before.items, change.after.items
+        if any(filled.container is change.container for filled in self._plan.lists):
+            return False
+        if before is not None and after is not None and len(before) == len(after):
+            new = key not in self._plan.contents
+            if new:
+                slot = Slot(self._name(change.container), list(before))
+                self._plan.contents[key] = Content(change.container, None, slot)
+            return new
+        self._plan.contents.pop(key, None)
+        self._carry_list(FilledList(self._name(change.container), change.before, change.container), change.after, mark)
+        return True
+
+    def _name(self, container: Any) -> str:
+        return next((s.name for s in self._plan.slots if s.before is container), "the list")
+
+    def _learn_slot(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
+        if slot.lost or slot.rows or (after is slot.before and slot.leaves is None):
+            return False
+        if slot.leaves is None:
+            return self._begin_carrying(slot, after, mark)
+        entered = traced.entered[id(slot)]
+        leaves = self._plan.leaves_like(slot, after, entered)
+        if leaves is None:
+            slot.lost = True
+            return True
+        _remember(slot, leaves)
+        new = False
+        for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
+            changed = self._leaves.learn(leaf, slot.structure_leaves[i], start, end, mark, slot)
+            if changed is not leaf:
+                slot.leaves[i], new = changed, True
+        return new
+
+    def _begin_carrying(self, slot: Slot, after: Any, mark: int) -> bool:
+        """A slot turned out to change."""
+        if (
+            isinstance(slot.before, TracedList)
+            and isinstance(after, TracedList)
+            and _differ(slot.before.held, after.held)
+        ):
+            slot.rows = True
+            self._carry_list(FilledList(slot.name, slot.before.held, None), after.held, mark)
+            return True
+        if is_open(after) or is_open(slot.before):
+            slot.lost = True
+            return True
+        if may_be_none(slot.before, after):
+            return self._begin_maybe(slot, after, mark)
+        model = after if slot.before is UNBOUND else slot.before
+        if slot.before is UNBOUND and not _is_carriable(after):
+            slot.before = after  # an object that each round makes or looks up: the last one stays
+            return True
+        found, structure = flatten(model, slot.name)
+        slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
+        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
+        ends = self._plan.leaves_like(slot, after, slot.structure_leaves)
+        if ends is None or any(not leaf.known for leaf in found):
+            slot.lost = True
+            return True
+        _remember(slot, slot.structure_leaves)
+        _remember(slot, ends)
+        for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
+            begins = UNBOUND if slot.before is UNBOUND else start
+            slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
+        return True
+
+    def _begin_maybe(self, slot: Slot, after: Any, mark: int) -> bool:
+        """None before the loop, or after a round: from the next round on, a flag and a value."""
+        slot.maybe = True
+        something = value_of(after if slot.before is None else slot.before)
+        found, structure = flatten((flag_of(slot.before), something), slot.name)
+        slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
+        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
+        ends = self._plan.leaves_like(slot, after, slot.structure_leaves)
+        if ends is None:
+            slot.lost = True
+            return True
+        for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
+            begins = UNBOUND if i > 0 and slot.before is None else start
+            slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
+        return True
+
+    def _carry_list(self, filled: FilledList, after: Parts, mark: int) -> None:
+        """A list turned out to change its length: from the next round on, it enters as rows."""
+        try:
+            filled.carry(filled.shape_with(after, lambda size: self._plan.is_inner(size, mark)))
+        except NotAlike:
+            self._plan.cannot_grow(filled)
+        self._plan.lists.append(filled)
+
+    def _learn_list(self, filled: FilledList, traced: Round, mark: int) -> bool:
+        if id(filled) not in traced.rows:
+            return False
+        held = filled.after(traced, self._plan.slots)
+        if held is None:
+            self._plan.cannot_grow(filled)
+        if filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark)) is not None:
+            return False
+        try:
+            shape = filled.shape_with(held, lambda size: self._plan.is_inner(size, mark))
+            if not shape.same_as(filled.shape):
+                filled.carry(shape)
+                return True
+            with inside(self._plan.tracer, traced.region):
+                filled.end = held.rows(filled.shape).tensors
+        except NotAlike:
+            self._plan.cannot_grow(filled)
+        return self._learn_slot(filled.slot, filled.end, traced, mark)
+
+
+def _differ(before: Parts, after: Parts) -> bool:
+    """Whether a list has, or may have, another length."""
+    return before.items is None or after.items is None or len(before.items) != len(after.items)
+
+
+def _remember(slot: Slot, leaves: list[Any]) -> None:
+    for alike, value in zip(slot.alike, leaves, strict=True):
+        if isinstance(value, torch.Tensor):
+            alike.append(value)
+
+
+def _is_carriable(value: Any) -> bool:
+    leaves, _ = flatten(value, "value")
+    return bool(leaves) and all(leaf.known for leaf in leaves)

@@ -1,0 +1,100 @@
+"""What is known so far about one loop of traced length, and what its parts ask about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from trueport.capture.disagreement import Disagreement
+from trueport.capture.graph import Value
+from trueport.capture.last_values import LastValues
+from trueport.capture.loop_lists import FilledList
+from trueport.capture.maybe import Maybe, flag_of, value_of
+from trueport.capture.merging import describe
+from trueport.capture.slots import Content, Slot
+from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
+from trueport.errors import ExportError
+from trueport.load.structures import flatten
+from trueport.rewrite.runtime import UNBOUND, State
+from trueport.source import Place
+
+if TYPE_CHECKING:
+    from trueport.capture.control_flow import ControlFlow
+
+
+class Plan:
+    """The slots, containers, tensors and lists that the rounds of one loop change, as far as is known."""
+
+    def __init__(self, control: ControlFlow, state: State, place: Place, blocks: Sequence[Any]) -> None:
+        self.control, self.tracer, self.state, self.place = control, control.tracer, state, place
+        self.blocks = blocks
+        self.before = state.get()
+        self.slots = [Slot(name, value) for name, value in zip(state.names, self.before, strict=True)]
+        self.contents: dict[tuple[int, Any], Content] = {}
+        self.bases: dict[int, tuple[torch.Tensor, Slot]] = {}
+        """Tensors that rounds write in place, by id."""
+        self.lists: list[FilledList] = []
+        """Lists whose length the rounds change."""
+        self.values: LastValues = {}
+
+    def lost(self, slot: Slot) -> Disagreement:
+        return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self.place)
+
+    def last(self, tensor: torch.Tensor) -> Value:
+        """The value of a tensor at the end of the last traced round."""
+        return self.values.get(id(tensor)) or self.tracer.value(self.tracer.adopt_all(tensor))
+
+    def is_inner(self, size: Any, mark: int) -> bool:
+        if isinstance(size, int):
+            return False
+        shapes = self.tracer.symbols.shapes
+        return any(shapes.made_since(s, mark) for s in size.node.expr.free_symbols)
+
+    def leaves_like(self, slot: Slot, after: Any, present: list[Any]) -> list[Any] | None:
+        """The leaves of what a round left; `present` are those with which it began."""
+        if slot.maybe and (after is None or not isinstance(after, Disagreement) or isinstance(after, Maybe)):
+            if after is None:
+                return [False, *present[1:]]
+            after = (flag_of(after), value_of(after))
+        if after is UNBOUND or isinstance(after, Disagreement):
+            return None
+        found, _ = flatten(after, slot.name)
+        assert slot.structure is not None and slot.leaves is not None
+        return [leaf.value for leaf in found] if len(found) == len(slot.structure_leaves) else None
+
+    def disagree(self, slot: Slot, start: Any, end: Any) -> NoReturn:
+        raise ExportError(
+            [
+                ArmsDisagree(
+                    message=f"`{slot.name}` is {describe(start)} before a round of this loop, {describe(end)} after it",
+                    place=self.place,
+                    label="changes what it is from round to round",
+                    fix="make it the same dtype and number of axes before the loop and in it",
+                )
+            ]
+        )
+
+    def cannot_grow(self, filled: FilledList) -> NoReturn:
+        raise ExportError(
+            [
+                ArmsDisagree(
+                    message=f"this loop changes the length of `{filled.name}`, whose items are of different kinds",
+                    place=self.place,
+                    label="changes the length of the list",
+                    fix="put tensors of one dtype and number of axes into the list",
+                )
+            ]
+        )
+
+    def give_up(self) -> NoReturn:
+        raise ExportError(
+            [
+                ArmsDisagree(
+                    message="what this loop carries from round to round did not settle",
+                    place=self.place,
+                    fix="give the names that the loop changes their final dtype, rank and structure before it",
+                )
+            ]
+        )

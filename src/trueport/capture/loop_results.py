@@ -1,0 +1,167 @@
+"""The finished loop: its node, and what names, containers and tensors hold after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.capture.graph import Control, Node, Number, Returns, Value
+from trueport.capture.lists import Parts
+from trueport.capture.loop_lists import FilledList
+from trueport.capture.loop_plan import Plan
+from trueport.capture.maybe import Maybe
+from trueport.capture.merging import Symbolic, inside
+from trueport.capture.slots import Carried, Round, Slot
+from trueport.rewrite.runtime import UNBOUND
+
+
+class Results:
+    """Finishes one loop, as its last round was traced."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._tracer = plan, plan.tracer
+        self._entered: dict[int, list[Any]] = {}
+
+    def finish(self, traced: Round, trips: Any, first: Any, mark: int) -> None:
+        """Append the node, and leave names, containers and tensors with their last values."""
+        inits: list[Any] = []
+        outputs: list[Any] = []
+        results: list[Value | Number] = []
+        after: list[Any] = []
+        self._entered = traced.entered
+        for slot, end in zip(self._plan.slots, traced.after, strict=True):
+            after.append(self._settle(slot, end, inits, outputs, results))
+        contents = []
+        for content in self._plan.contents.values():
+            end = content.after(traced.changes)
+            contents.append((content, self._settle(content.slot, end, inits, outputs, results)))
+        written = []
+        for key, (base, slot) in self._plan.bases.items():
+            fake = next((w.after for w in traced.writes if id(w.base) == key), None)
+            end = base if fake is None else fake
+            written.append((base, self._settle(slot, end, inits, outputs, results)))
+        rounds = trips if traced.going is True else None  # a loop that may stop early runs fewer
+        lists = self._settle_lists(traced, rounds, mark, inits, outputs, results)
+        self._append(traced, trips, first, inits, outputs, results)
+        named = {filled.name: filled.leave(turns, self._plan.place) for filled, turns in lists}
+        slots = zip(self._plan.slots, after, strict=True)
+        self._plan.state.put(tuple(named[slot.name] if slot.rows else last for slot, last in slots))
+        for content, last in contents:
+            content.put(last)
+        for base, result in written:
+            self._tracer.writes.put(base, self._tracer.fake_of(result))
+
+    def _append(
+        self, traced: Round, trips: Any, first: Any, inits: list[Any], outputs: list[Any], results: list[Value | Number]
+    ) -> None:
+        symbols = self._tracer.symbols
+        count = trips if trips is None or isinstance(trips, int) else symbols.number_of(trips)
+        begin = None if first is None else self._plan.control.predicate(first)
+        traced.region.params = traced.params
+        traced.region.outputs = [traced.going, *outputs]
+        node = Node(
+            Control.LOOP, (count, begin, *inits), {}, tuple(results), Returns.TUPLE, self._plan.place, (traced.region,)
+        )
+        if results:
+            self._tracer.regions[-1].nodes.append(node)
+
+    def _settle(self, slot: Slot, end: Any, inits: list[Any], outputs: list[Any], results: list[Any]) -> Any:
+        """What a slot holds after the loop."""
+        if slot.lost:
+            return self._plan.lost(slot)
+        if slot.leaves is None or slot.structure is None:
+            return slot.before
+        if isinstance(end, torch.Tensor) and not slot.maybe:
+            ends: list[Any] | None = [end]
+        else:
+            ends = self._plan.leaves_like(slot, end, self._entered.get(id(slot), []))
+        assert ends is not None
+        values = []
+        for leaf, original, last, alike in zip(slot.leaves, slot.structure_leaves, ends, slot.alike, strict=True):
+            if leaf is None:
+                values.append(original if slot.before is not UNBOUND else last)
+                continue
+            inits.append(self._start(leaf))
+            outputs.append(self._noted(last, leaf))
+            values.append(self._result(leaf, results, alike))
+        built = slot.structure.build(values)
+        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, None) if slot.maybe else built
+
+    def _start(self, leaf: Carried) -> Any:
+        """The value before the first round; recorded in the scope around the loop where it has to be made."""
+        if leaf.is_tensor:
+            assert isinstance(leaf.kind, torch.dtype) and leaf.sizes is not None
+            if isinstance(leaf.start, torch.Tensor):
+                return self._tracer.value(self._tracer.adopt_all(leaf.start))
+            if leaf.start is UNBOUND:
+                return self._tracer.value(torch.zeros([0 if s is None else s for s in leaf.sizes], dtype=leaf.kind))
+            made = torch.full((), leaf.start, dtype=leaf.kind)
+            if leaf.sizes:
+                made = made.expand([1 if s is None else s for s in leaf.sizes]).clone()
+            return self._tracer.value(made)
+        return self._noted(leaf.start, leaf)
+
+    def _noted(self, value: Any, leaf: Carried) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._plan.last(value)
+        if isinstance(value, Symbolic):
+            return self._tracer.symbols.number_of(value)
+        return value if leaf.is_tensor else leaf.kind(value)  # type: ignore[operator]
+
+    def _result(self, leaf: Carried, results: list[Any], alike: list[torch.Tensor]) -> Any:
+        shapes = self._tracer.symbols.shapes
+        if leaf.is_tensor:
+            assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
+            sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
+            wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
+            results.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
+            return wrapper
+        assert isinstance(leaf.kind, type)
+        number = shapes.new_data_number(leaf.kind, leaf.low)
+        expr = number.node.expr
+        results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
+        return number
+
+    def _settle_lists(
+        self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]
+    ) -> list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]]:
+        """The tensors that hold each list after the loop, a set for each item that a round appends; None if it stays.
+
+        Lists that rounds only append to are scanned outputs, which come last.
+        """
+        settled: list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]] = []
+        scanned: list[tuple[FilledList, list[Any]]] = []
+        for filled in self._plan.lists:
+            held = filled.after(traced, self._plan.slots)
+            assert held is not None
+            items = filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark))
+            if items is None:
+                settled.append((filled, [self._settle(filled.slot, filled.end, inits, outputs, results)]))
+                filled.before = Parts(())
+                continue
+            unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
+            traced.params = [p for p in traced.params if not any(p is value for value in unused)]
+            scanned.append((filled, items))
+        for filled, items in scanned:
+            if trips is None and items:
+                trips = self._tracer.symbols.shapes.new_data_size()
+            made = [self._scanned(filled, item, traced, trips, outputs, results) for item in items]
+            settled.append((filled, made or None))
+        return settled
+
+    def _scanned(
+        self, filled: FilledList, item: Any, traced: Round, trips: Any, outputs: list[Any], results: list[Any]
+    ) -> tuple[torch.Tensor, ...]:
+        """What a round appends, as a scanned output for each column."""
+        with inside(self._tracer, traced.region):
+            columns = [tensor.squeeze(0) for tensor in filled.shape.rows([item]).tensors]
+            # Here, and not below: a view is made anew when it is read, in the region that is then open.
+            outputs += [self._tracer.value(self._tracer.adopt_all(tensor)) for tensor in columns]
+        made = []
+        for tensor in columns:
+            wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
+            results.append(self._tracer.value(wrapper))
+            made.append(wrapper)
+        return tuple(made)

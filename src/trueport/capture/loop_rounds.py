@@ -1,0 +1,101 @@
+"""Tracing one round of a loop: what is carried enters as parameters of the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trueport.capture.graph import Number
+from trueport.capture.last_values import last_values
+from trueport.capture.lists import Parts, TracedList
+from trueport.capture.loop_plan import Plan
+from trueport.capture.maybe import Maybe
+from trueport.capture.slots import Carried, Round, Slot
+from trueport.capture.world import World
+
+Step = Callable[[Any], Any]
+
+
+class FirstRoundDiffers(BaseException):
+    """A name that is None before the loop is given to code that asks about it where the trace cannot see."""
+
+    def __init__(self, plan: object) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+class Rounds:
+    """Traces rounds of one loop."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._tracer = plan, plan.tracer
+
+    def trace(self, step: Step, iteration: int | None = None) -> Round:
+        """One round; that with number `iteration`, or any."""
+        tracer = self._tracer
+        roots = [self._plan.control._model, *self._plan.before, *self._plan.state.look()]
+        world = World(roots, self._plan.blocks, self._plan.state.names)
+        try:
+            with tracer.region() as region, tracer.writes.watched() as writes:
+                traced = Round(region)
+                traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
+                traced.params = [Number(traced.iteration.node.expr, int)]
+                self._enter(traced)
+                going = step(traced.iteration if iteration is None else iteration)
+                traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
+                traced.after = self._plan.state.get()
+                traced.changes = tuple(change.apart(tracer) for change in world.changes())
+                self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
+            traced.writes = tuple(writes)
+        finally:
+            world.restore()
+            self._plan.state.put(self._plan.before)
+        return traced
+
+    def _enter(self, traced: Round) -> None:
+        """Begin a round: carried things are parameters of the body."""
+        self._plan.state.put(tuple(self._entering(slot, traced) for slot in self._plan.slots))
+        for content in self._plan.contents.values():
+            content.put(self._entering(content.slot, traced))
+        for base, slot in self._plan.bases.values():
+            self._tracer.writes.put(base, self._tracer.fake_of(self._entering(slot, traced)))
+        for filled in self._plan.lists:
+            filled.enter(traced, self._entering(filled.slot, traced))
+        named = {f.name: TracedList.of(Parts((traced.rows[id(f)],))) for f in self._plan.lists if f.container is None}
+        if named:
+            present = zip(self._plan.slots, self._plan.state.get(), strict=True)
+            self._plan.state.put(tuple(named[slot.name] if slot.rows else value for slot, value in present))
+
+    def _entering(self, slot: Slot, traced: Round) -> Any:
+        if slot.lost:
+            return self._plan.lost(slot)
+        if slot.leaves is None:
+            return slot.before
+        originals = slot.structure_leaves
+        values = []
+        for leaf, original, alike in zip(slot.leaves, originals, slot.alike, strict=True):
+            values.append(original if leaf is None else self._parameter(leaf, traced, alike))
+        traced.entered[id(slot)] = values
+        assert slot.structure is not None
+        built = slot.structure.build(values)
+        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, self._on_its_own) if slot.maybe else built
+
+    def _on_its_own(self) -> None:
+        raise FirstRoundDiffers(self._plan)
+
+    def _parameter(self, leaf: Carried, traced: Round, alike: list[torch.Tensor]) -> Any:
+        shapes = self._tracer.symbols.shapes
+        if leaf.is_tensor:
+            assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
+            sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
+            wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
+            traced.params.append(self._tracer.value(wrapper))
+            self._tracer.link(wrapper, alike)
+            return wrapper
+        assert isinstance(leaf.kind, type)
+        number = shapes.new_data_number(leaf.kind, leaf.low)
+        expr = number.node.expr
+        traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
+        return number
