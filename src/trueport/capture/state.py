@@ -128,7 +128,7 @@ def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
     """Tensors written in place, and tensor attributes or buffers that forward replaced by others."""
     written = {
         name: _Written(name, weight, last, tracer.place_of_write(weight))
-        for name, (weight, last) in tracer.written().items()
+        for name, (weight, last) in tracer.adoption.written().items()
     }
     for rebound in snapshot.rebound():
         before, after = rebound.before, rebound.after

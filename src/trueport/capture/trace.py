@@ -24,7 +24,8 @@ from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
-from trueport.capture.tracer import IsLeaf, Tracer, WritesInPlace
+from trueport.capture.tracer import Tracer
+from trueport.capture.ways import IsLeaf, WritesInPlace
 from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength

@@ -11,22 +11,24 @@ The first write in place raises `WritesInPlace`, and the trace starts again with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum, auto
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
+from trueport.capture.adoption import Adoption, is_real
 from trueport.capture.constants import Constants, values_in
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
+from trueport.capture.modes import Functionaliser, Recorder
 from trueport.capture.places import Places
 from trueport.capture.shapes import RESULTS
 from trueport.capture.sharing import Again
 from trueport.capture.symbols import Symbols
-from trueport.capture.weights import MemoryKey, Owned, memory_key
+from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
+from trueport.capture.weights import MemoryKey, Owned
 from trueport.capture.writes import Writes
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
@@ -34,13 +36,9 @@ from trueport.source import Place
 from trueport.torch_internals import (
     FakeTensor,
     FunctionalTensor,
-    FunctionalTensorMode,
     OpOverload,
-    ProxySlotMode,
     decomposition_of,
-    fake_from_real,
     from_functional,
-    is_composite,
     memory_of,
     outside_all_modes,
     symbolic_kernels,
@@ -48,32 +46,8 @@ from trueport.torch_internals import (
 
 aten = torch.ops.aten
 
-IsLeaf = Callable[[OpOverload], bool]
-
 _SAME_VALUE = {aten.detach.default, aten.alias.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
-_CHECKS_ONLY = {
-    aten._assert_async.default,
-    aten._assert_async.msg,
-    aten._assert_scalar.default,
-    aten._assert_tensor_metadata.default,
-    aten.sym_constrain_range.default,
-    aten.sym_constrain_range_for_size.default,
-}
 _ITEMS = {aten._local_scalar_dense.default, aten.item.default}
-_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
-
-
-class WritesInPlace(Exception):
-    """The hopeful trace met a write; start again with full functionalisation."""
-
-
-class _Way(Enum):
-    """What becomes of an operator when it reaches us."""
-
-    RECORD = auto()
-    DECOMPOSE = auto()
-    FUNCTIONALISE = auto()
-    LIFT = auto()
 
 
 class Tracer:
@@ -88,7 +62,6 @@ class Tracer:
         fickle: frozenset[MemoryKey] = frozenset(),
     ) -> None:
         self.careful = careful
-        self._fickle = fickle
         self.places = Places()
         self.demand = demand or Demand()
         self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
@@ -98,17 +71,14 @@ class Tracer:
         self.regions: list[Region] = [Region()]
         self.writes = Writes()
         self.diagnostics: dict[tuple[Any, ...], Diagnostic] = {}
-        self.adopted: dict[int, tuple[torch.Tensor, torch.Tensor, Weight]] = {}
-        """By id of the real tensor: itself (kept alive), its wrapper, its weight."""
-        self._by_weight: dict[int, torch.Tensor] = {}
+        self.adoption = Adoption(self, fickle)
         self._is_leaf = is_leaf
-        self._ways: dict[OpOverload, _Way] = {}
+        self._ways = Ways(is_leaf, careful)
         self._writes: dict[int, Place] = {}
-        self._made_in_trace: set[int] = set()
         self._asking = False
         self._bound_items: dict[Any, list[Region]] = {}
-        self.recorder = _Recorder(self)
-        self.functionaliser = _Functionaliser(self)
+        self.recorder = Recorder(self)
+        self.functionaliser = Functionaliser(self)
 
     # --- from the user's code
 
@@ -119,44 +89,22 @@ class Tracer:
                 return op(*args, **kwargs)
         if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
             return self.functionaliser.plainly(op, types, args, kwargs)
-        way = self._ways.get(op) or self._decide(op)
-        if way is _Way.LIFT:
-            return self._adopt(args[0], made_in_trace=True) if _is_real(args[0]) else args[0]
+        way = self._ways.of(op)
+        if way is Way.LIFT:
+            return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]
         args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
         if self.writes.sharing.any_stale:
             self._check_read((args, tuple(kwargs.values())))
-        if way is _Way.RECORD:
+        if way is Way.RECORD:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
             return self._wrap(fakes)
-        if way is _Way.DECOMPOSE:
+        if way is Way.DECOMPOSE:
             return self._decompose(op, args, kwargs)
         if op._schema.is_mutable:
             self._note_writes(op, args, kwargs)
         returned = self.functionaliser.plainly(op, types, args, kwargs)
         self.writes.view(returned)
         return returned
-
-    def _decide(self, op: OpOverload) -> _Way:
-        schema = op._schema
-        aliases = any(a.alias_info is not None for a in schema.arguments)
-        if op in _LIFTS:
-            way = _Way.LIFT
-        elif schema.is_mutable:
-            way = _Way.DECOMPOSE if op in DEFINITIONS else _Way.FUNCTIONALISE
-        elif aliases:
-            way = _Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else _Way.FUNCTIONALISE
-            if not self.careful:
-                # Functionalisation would take a composite view apart as well: both ways give the same graph.
-                apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
-                way = _Way.DECOMPOSE if apart else _Way.RECORD
-        elif self._is_leaf(op) or op in _CHECKS_ONLY or decomposition_of(op) is None:
-            way = _Way.RECORD
-        else:
-            way = _Way.DECOMPOSE
-        if schema.is_mutable and not self.careful:
-            raise WritesInPlace
-        self._ways[op] = way
-        return way
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
@@ -165,7 +113,7 @@ class Tracer:
         with self.functionaliser, symbolic_kernels():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
-            self._ways[op] = _Way.RECORD
+            self._ways.record(op)
             return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
         return returned
 
@@ -187,7 +135,7 @@ class Tracer:
             return self._same_value(args[0])
         if op in _ITEMS:
             return self._item(aten._local_scalar_dense.default, args[0])
-        if op in _CHECKS_ONLY:
+        if op in CHECKS_ONLY:
             return self._ask(op, args, kwargs)
         if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
             known = self._evaluate(op, args, kwargs)
@@ -312,7 +260,7 @@ class Tracer:
         result = self.constants.run(op, noted, noted_kwargs)
         if not isinstance(result, torch.Tensor):
             return None
-        wrapper = self._adopt(result, made_in_trace=True)
+        wrapper = self.adoption.adopt(result, made_in_trace=True)
         return from_functional(wrapper)
 
     def _note_unsupported(self, op: OpOverload) -> None:
@@ -333,29 +281,10 @@ class Tracer:
 
     def adopt_all(self, argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):
-            return self._adopt(argument, made_in_trace=False) if _is_real(argument) else argument
+            return self.adoption.adopt(argument, made_in_trace=False) if is_real(argument) else argument
         if isinstance(argument, (list, tuple)) and any(isinstance(a, (torch.Tensor, list, tuple)) for a in argument):
             return type(argument)([self.adopt_all(a) for a in argument])
         return argument
-
-    def _adopt(self, real: torch.Tensor, made_in_trace: bool) -> torch.Tensor:
-        known = self.adopted.get(id(real))
-        if known is not None:
-            return known[1]
-        weight = self.owned.weight(real, made_in_trace)
-        wrapper = self._by_weight.get(id(weight))
-        if wrapper is None:
-            fake = fake_from_real(real, self.symbols.fake_mode)
-            set_value(fake, weight.value)
-            wrapper = self._by_weight[id(weight)] = self.wrap(fake)
-            if memory_key(real) not in self._fickle:
-                self.constants.holds(weight)
-            if made_in_trace:
-                self._made_in_trace.add(id(weight))
-            elif self.careful:
-                self.writes.was_there(wrapper)
-        self.adopted[id(real)] = (real, wrapper, weight)
-        return wrapper
 
     def wrap(self, fake: torch.Tensor) -> torch.Tensor:
         with self.functionaliser:
@@ -408,7 +337,7 @@ class Tracer:
 
     def place_of_write(self, weight: Weight) -> Place | None:
         """The line that first wrote to a tensor of the model, through any view of it."""
-        wrapper = self._by_weight.get(id(weight))
+        wrapper = self.adoption.wrapper_of(weight)
         return self._writes.get(memory_of(wrapper)) if wrapper is not None else None
 
     def values_read(self) -> set[Value]:
@@ -419,21 +348,6 @@ class Tracer:
             found.update(value for region in node.regions for value in values_in(region.outputs))
         return found
 
-    def written(self) -> dict[str, tuple[Weight, Value]]:
-        """The model's own tensors that were written in place, by name, with their last values."""
-        found = {}
-        for _, wrapper, weight in self.adopted.values():
-            if id(weight) in self._made_in_trace:
-                continue
-            last = self.value(wrapper)
-            if last is not weight.value:
-                found[weight.name] = (weight, last)
-        return found
-
-
-def _is_real(tensor: Any) -> bool:
-    return isinstance(tensor, torch.Tensor) and not isinstance(tensor, (FunctionalTensor, FakeTensor))
-
 
 def _unwrap(argument: Any) -> Any:
     if isinstance(argument, FunctionalTensor):
@@ -441,32 +355,3 @@ def _unwrap(argument: Any) -> Any:
     if isinstance(argument, (list, tuple)):
         return type(argument)([_unwrap(a) for a in argument])
     return argument
-
-
-class _Functionaliser(FunctionalTensorMode):
-    """Torch's functionalisation, with a look at each operator before it acts."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        super().__init__()
-        self._tracer = tracer
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self._tracer.dispatch(func, types, args, kwargs or {})
-
-    def plainly(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        with symbolic_kernels():
-            return super().__torch_dispatch__(func, types, args, kwargs)
-
-
-class _Recorder(ProxySlotMode):
-    """Below functionalisation: sees the value-semantics operators that views and writes were turned into."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        super().__init__()
-        self._tracer = tracer
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if not isinstance(func, OpOverload) or func.namespace == "prim" or func in FunctionalTensor.metadata_fns:
-            return func(*args, **kwargs)
-        return self._tracer.record_functionalised(func, args, kwargs)

@@ -1,0 +1,76 @@
+"""What becomes of an operator when it reaches the tracer: recorded, taken apart, or left to functionalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+import torch
+
+from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
+from trueport.torch_internals import OpOverload, decomposition_of, is_composite
+
+aten = torch.ops.aten
+
+IsLeaf = Callable[[OpOverload], bool]
+
+CHECKS_ONLY = {
+    aten._assert_async.default,
+    aten._assert_async.msg,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+}
+"""Operators that give nothing: they are asked, and not recorded."""
+_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+
+
+class WritesInPlace(Exception):
+    """The hopeful trace met a write; start again with full functionalisation."""
+
+
+class Way(Enum):
+    """What becomes of an operator."""
+
+    RECORD = auto()
+    DECOMPOSE = auto()
+    FUNCTIONALISE = auto()
+    LIFT = auto()
+
+
+class Ways:
+    """Decides once for each operator of a trace; a careful trace functionalises views and writes."""
+
+    def __init__(self, is_leaf: IsLeaf, careful: bool) -> None:
+        self._is_leaf, self._careful = is_leaf, careful
+        self._known: dict[OpOverload, Way] = {}
+
+    def of(self, op: OpOverload) -> Way:
+        return self._known.get(op) or self._decide(op)
+
+    def record(self, op: OpOverload) -> None:
+        """From now on, record this operator: its definition turned out to be none."""
+        self._known[op] = Way.RECORD
+
+    def _decide(self, op: OpOverload) -> Way:
+        schema = op._schema
+        aliases = any(a.alias_info is not None for a in schema.arguments)
+        if op in _LIFTS:
+            way = Way.LIFT
+        elif schema.is_mutable:
+            if not self._careful:
+                raise WritesInPlace
+            way = Way.DECOMPOSE if op in DEFINITIONS else Way.FUNCTIONALISE
+        elif aliases:
+            way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE
+            if not self._careful:
+                # Functionalisation would take a composite view apart as well: both ways give the same graph.
+                apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
+                way = Way.DECOMPOSE if apart else Way.RECORD
+        elif self._is_leaf(op) or op in CHECKS_ONLY or decomposition_of(op) is None:
+            way = Way.RECORD
+        else:
+            way = Way.DECOMPOSE
+        self._known[op] = way
+        return way
