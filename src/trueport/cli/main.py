@@ -10,6 +10,7 @@ from trueport.cli.config import defaults
 from trueport.cli.doctor import doctor
 from trueport.cli.explain import explain
 from trueport.cli.export import export
+from trueport.cli.fix import fix
 from trueport.cli.outcome import told_plainly
 from trueport.cli.verify import verify
 
@@ -30,6 +31,7 @@ def main(context: click.Context) -> None:
 
 main.add_command(export)
 main.add_command(check)
+main.add_command(fix)
 main.add_command(verify)
 main.add_command(explain)
 main.add_command(doctor)
