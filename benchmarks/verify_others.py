@@ -7,10 +7,12 @@ inputs; `trueport verify` is given only the example and the free sizes, and has 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from benchmarks import case_files, children, results
 from benchmarks.case_files import SUITES, Suite
@@ -20,13 +22,39 @@ from benchmarks.judge import Verdict
 from benchmarks.verify_others_run import Found, verify_case
 
 
-def run_case(suite: Suite, name: str, exporter: str, limit: float) -> Found:
-    ending = children.run(verify_case, suite, name, exporter, limit=limit)
+def run_case(suite: Suite, name: str, exporter: str, limit: float, kept: Path | None = None) -> Found:
+    ending = children.run(verify_case, suite, name, exporter, kept, limit=limit)
     if ending.died:
         verdict = Verdict.CRASHED if ending.last_phase == "verify" else None
         return Found(suite, name, exporter, verdict, f"{ending.died} in {ending.last_phase}")
     assert isinstance(ending.value, Found)
     return ending.value
+
+
+class Done:
+    """What an earlier run left in its folder, so that one which was interrupted goes on where it was."""
+
+    def __init__(self, work: Path | None) -> None:
+        self._work = work
+        self._rows: dict[tuple[str, str, str], Found] = {}
+        if work is not None and (work / "rows.jsonl").exists():
+            for line in (work / "rows.jsonl").read_text().splitlines():
+                fields = json.loads(line)
+                verdict = None if fields["verdict"] is None else Verdict(fields["verdict"])
+                row = Found(**{**fields, "codes": tuple(fields["codes"]), "verdict": verdict})
+                self._rows[row.suite, row.name, row.exporter] = row
+
+    def row(self, suite: Suite, name: str, exporter: str) -> Found | None:
+        return self._rows.get((suite, name, exporter))
+
+    def folder_of(self, suite: Suite, name: str, exporter: str) -> Path | None:
+        return None if self._work is None else self._work.absolute() / f"{suite}.{name}.{exporter}"
+
+    def keep(self, row: Found) -> None:
+        if self._work is not None:
+            self._work.mkdir(parents=True, exist_ok=True)
+            with (self._work / "rows.jsonl").open("a") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
 
 
 def summary(rows: Sequence[Found]) -> str:
@@ -48,10 +76,6 @@ def summary(rows: Sequence[Found]) -> str:
         )
     header = ["exporter", "files", "wrong, and found", "faithful by the case's inputs, and accused", "died"]
     return results.table(header, lines)
-
-
-def _said(row: Found) -> str:
-    return " ".join(row.codes) or "not found"
 
 
 def listing(rows: Sequence[Found]) -> str:
@@ -80,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verify_others", description=__doc__)
     parser.add_argument("--only", metavar="REGEX")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one case and exporter")
+    parser.add_argument(
+        "--work", type=Path, help="keep the peers' files here, and the rows: what is there is not done again"
+    )
     options = parser.parse_args(arguments)
     results.circumstances()
     if not case_files.available():
@@ -87,12 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     children.preload(["onnxscript", "trueport.api", "benchmarks.verify_others_run"])
     listed = [(suite, name) for suite in SUITES for name in children.run(list_names, suite, limit=120).value]
+    done = Done(options.work)
     rows: list[Found] = []
     for suite, name in listed:
         if options.only and not re.search(options.only, name):
             continue
         for exporter in PEERS:
-            row = run_case(suite, name, exporter, options.limit)
+            row = done.row(suite, name, exporter)
+            if row is None:
+                row = run_case(suite, name, exporter, options.limit, done.folder_of(suite, name, exporter))
+                done.keep(row)
             rows.append(row)
             said = f"{row.verdict or 'no file'} -> {' '.join(row.codes) or 'nothing'} {row.line} {row.seconds:.1f} s"
             print(f"{name} {exporter}: {said}", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,22 +36,42 @@ class Found:
         return self.verdict in (Verdict.SILENT, Verdict.INVALID)
 
 
-def verify_case(suite: Suite, name: str, exporter: str, *, folder: Path, phase: children.Phase) -> Found:
-    """Runs in the child. Only the example and the free sizes are given to `trueport verify`."""
+def verify_case(
+    suite: Suite, name: str, exporter: str, kept: Path | None, *, folder: Path, phase: children.Phase
+) -> Found:
+    """Runs in the child. Only the example and the free sizes are given to `trueport verify`.
+
+    `kept` is a folder for the peer's file and what the case's inputs say of it: both stay the same from run to run.
+    """
     torch.set_num_threads(1)
     subject = case_files.load_case(suite, name).subject
+    place = kept or folder
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / _JUDGED).exists():
+        verdict, detail = _exported(subject, exporter, place / _MODEL, phase)
+        (place / _JUDGED).write_text(json.dumps([verdict, detail]))
+    verdict, detail = json.loads((place / _JUDGED).read_text())
+    found = Found(suite, name, exporter, None if verdict is None else Verdict(verdict), detail)
+    if found.verdict is None:
+        return found
+    phase("verify")
+    return _verified(found, subject, place / _MODEL)
+
+
+_MODEL, _JUDGED = "model.onnx", "judged.json"
+
+
+def _exported(subject: Subject, exporter: str, path: Path, phase: children.Phase) -> tuple[Verdict | None, str]:
+    """What the case's own inputs say of the peer's file; None where it wrote none."""
     references = [eager_answers(subject, grad) for grad in ((False, True) if subject.either_grad_mode else (False,))]
     phase("export")
-    path = folder / "model.onnx"
     args, kwargs = copy.deepcopy(subject.inputs)
     try:
         EXPORTERS[exporter](Request(copy.deepcopy(subject.model), args, kwargs, subject.dynamic_shapes, path))
     except Exception as error:  # noqa: BLE001 a peer that refuses leaves nothing to verify
-        return Found(suite, name, exporter, None, f"{type(error).__name__}")
+        return None, type(error).__name__
     phase("judge")
-    verdict, detail = judge_file(path, subject, references)
-    phase("verify")
-    return _verified(Found(suite, name, exporter, verdict, detail), subject, path)
+    return judge_file(path, subject, references)
 
 
 def _verified(found: Found, subject: Subject, path: Path) -> Found:

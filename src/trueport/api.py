@@ -43,6 +43,7 @@ from trueport.report.versions import installed_versions
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options, checking_options
 from trueport.verify.comparing import Allowed
+from trueport.verify.evidence import Evidence
 from trueport.verify.exported import check_exported
 from trueport.verify.foreign import check_file
 from trueport.verify.results import Budget, CheckResult
@@ -81,7 +82,9 @@ def export(
     seed: int = 0,
     rtol: Allowed = None,
     atol: Allowed = None,
+    nonfinite: bool = False,
     proof: bool = False,
+    counterexample: str | os.PathLike[str] | None = None,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -89,8 +92,9 @@ def export(
     Takes the arguments of `torch.onnx.export`, and: `constants` (Python-number arguments to bake in; otherwise they are
     inputs), `state` ("inputs-outputs" or "frozen", for buffers that forward writes), `overwrite`, `value_ranges`
     (by input name, for the values to check with), `thorough` (search longer for inputs that go other ways), `seed` (of
-    the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `proof` (write `<f>.proof.json`: what was
-    compared, and how).
+    the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `nonfinite` (NaN and infinities among the values
+    to try), `proof` (write `<f>.proof.json`: what was compared, and how), `counterexample` (a folder for an input on
+    which the exported model differs from eager, with a script that shows it).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
@@ -98,7 +102,9 @@ def export(
     if path is not None:
         refuse_path(path, overwrite)
     refuse_opset(opset_version)
-    asked = checking_options(thorough, seed, rtol, atol)
+    asked = checking_options(thorough, seed, rtol, atol, nonfinite)
+    if counterexample is not None:
+        asked["evidence"] = Evidence(Path(counterexample), with_model=True)
     run = _Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify, asked)
     run.options(torch_options)
     with run.stage("load"):
@@ -148,11 +154,14 @@ def verify(
     seed: int = 0,
     rtol: Allowed = None,
     atol: Allowed = None,
+    nonfinite: bool = False,
+    counterexample: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Compare an ONNX file, whoever exported it, with the model that it is said to be.
 
     Inputs and outputs are matched by name or by order. Where no free size is declared, those that the file leaves open
-    are free. Returns a Report, whose errors are the differences; a counterexample is kept in the folder that they name.
+    are free. Returns a Report, whose errors are the differences; `counterexample` is a folder in which to keep an input
+    that shows them. The other options are those of `export`.
     """
     file = Path(path)
     if not file.is_file():
@@ -171,13 +180,10 @@ def verify(
     found = [*examined.diagnostics, *summary.state_lost(examined)]
     checked = None
     if not any(finding.is_error for finding in found):
-        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        asked: Options = {**checking_options(thorough, seed, rtol, atol), "evidence": folder}
-        try:
-            checked = check_file(file, job, lambda values, grad=False: run_eager(job, values, grad), **asked)
-        finally:
-            if checked is None or checked.evidence is None:
-                shutil.rmtree(folder, ignore_errors=True)
+        asked = checking_options(thorough, seed, rtol, atol, nonfinite)
+        if counterexample is not None:
+            asked["evidence"] = Evidence(Path(counterexample))
+        checked = check_file(file, job, lambda values, grad=False: run_eager(job, values, grad), **asked)
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
 
@@ -264,13 +270,12 @@ class _Run:
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        asked: Options = {**self.checking, "extra_sizes": judged.must_try, "evidence": folder}
+        asked: Options = {**self.checking, "extra_sizes": judged.must_try}
         if "budget" not in asked:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))
-        checked = None
         try:
             path = _written_to_check(model, folder)
-            checked = check_exported(
+            return check_exported(
                 path,
                 job,
                 graph,
@@ -280,10 +285,8 @@ class _Run:
                 lambda part: lower(part, self.opset, self.custom),
                 **asked,
             )
-            return checked
         finally:
-            if checked is None or checked.evidence is None:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _accepts(self, job: Job, values: Sequence[object]) -> bool:
         """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""

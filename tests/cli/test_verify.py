@@ -78,8 +78,21 @@ def test_a_frozen_branch_is_found_and_its_line_is_named():
     assert found["place"]["calls"][-1]["line"] == 12
     assert any("`x.sum() > 50` holds" in fact for fact in found["seen"])
     script = next(fact for fact in found["seen"] if fact.startswith("to see it: python ")).split()[-1]
+    assert script == "net.onnx.counterexample/show_difference.py"
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert "eager" in shown.stdout
+
+
+@pytest.mark.filterwarnings("ignore:.*TracerWarning|.*Converting a tensor")
+def test_a_counterexample_goes_where_it_is_asked_for_and_in_python_nowhere_unasked(tmp_path):
+    import trueport
+
+    write("Branch", torch.rand(2, 3), input_names=["x"])
+    before = set(tmp_path.iterdir())
+    assert not trueport.verify("net.onnx", model("Branch"), (torch.rand(2, 3),)).ok
+    assert set(tmp_path.iterdir()) == before
+    assert verify("model.py:Branch", "-i", "x:2x3", "--counterexample", "shown/here").exit_code == Exit.FINDINGS
+    assert {path.name for path in Path("shown/here").iterdir()} == {"counterexample.npz", "show_difference.py"}
 
 
 @pytest.mark.filterwarnings("ignore")

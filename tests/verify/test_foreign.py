@@ -56,6 +56,22 @@ def test_the_files_open_sizes_are_free_and_one_name_is_one_size():
     assert made.leaves[0].kind is LeafKind.TENSOR
 
 
+class Tidied(nn.Module):
+    def forward(self, x):
+        return 2 * torch.nan_to_num(x, nan=0.0, posinf=5.0, neginf=-5.0)
+
+
+def test_nan_and_infinities_are_tried_on_request_and_have_to_stay_in_their_places(tmp_path):
+    doubled = scaled(tmp_path / "m.onnx", 2.0)
+    assert trueport.verify(doubled, Tidied(), (torch.rand(2, 3),)).ok
+    found = trueport.verify(doubled, Tidied(), (torch.rand(2, 3),), nonfinite=True).errors
+    assert [error.code for error in found] == ["TP805"]
+    assert "nan" in found[0].message
+    checked = trueport.verify(doubled, Twice(), (torch.rand(2, 3),), nonfinite=True)
+    assert checked.ok
+    assert {"some of them NaN", "some of them infinite"} <= {check.family for check in checked.checks}
+
+
 def helper_function(x):
     return x if x.sum() > 0 else other_arm(x)
 

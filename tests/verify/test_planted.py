@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +89,22 @@ def test_a_planted_fault_is_found_and_its_line_is_named(model: type[torch.nn.Mod
     assert finding.code in FOUND, finding
     assert finding.where is not None
     assert finding.where.line == marked_line(model), finding
+
+
+def test_the_counterexample_of_an_export_has_the_model_beside_it(tmp_path: Path) -> None:
+    """Nothing was written, so without it there would be nothing to run."""
+    operator, wrong = PLANTED[models.Sigmoid]
+    shown, model = tmp_path / "shown", models.Sigmoid().eval()
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.export(
+            model, arguments(models.Sigmoid), custom_translation_table={operator: wrong}, counterexample=shown
+        )
+    told = next(fact for fact in refused.value.diagnostics[0].seen if fact.startswith("to see it: python "))
+    moved = shown.rename(tmp_path / "moved")  # the script finds what it needs beside itself
+    assert told.endswith("shown/show_difference.py")
+    done = subprocess.run([sys.executable, moved / "show_difference.py"], capture_output=True, text=True, check=True)
+    assert "eager" in done.stdout
+    assert "ONNX" in done.stdout
 
 
 def test_without_the_fault_they_are_all_faithful() -> None:

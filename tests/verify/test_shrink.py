@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf, scaled
-from trueport.verify import evidence
+from trueport.verify.evidence import DATA, Evidence
 from trueport.verify.moves import Candidate
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import example_sizes, groups_of
@@ -72,10 +72,10 @@ def test_words():
 def test_the_script_shows_the_difference(tmp_path):
     path = scaled(tmp_path / "m.onnx", 3.0)
     x = torch.tensor([[1.0, 2.0, 3.0]])
-    script = evidence.save(tmp_path / "shown", path, {"x": from_torch(x)}, ["y"], [2 * x])
+    script = Evidence(tmp_path / "shown").save(path, {"x": from_torch(x)}, ["y"], [2 * x])
     assert len(script.read_text().splitlines()) <= 10
     printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     assert "eager array([[2., 4., 6.]]" in printed
     assert "ONNX  array([[3., 6., 9.]]" in printed
-    saved = np.load(tmp_path / "shown" / evidence.DATA)
+    saved = np.load(tmp_path / "shown" / DATA)
     assert saved["in.x"].tolist() == x.tolist()

@@ -11,6 +11,8 @@ from trueport.cli.request import usage_error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _TOLERANCES = ("rtol", "atol")
+SUFFIX = ".counterexample"
+"""What the folder beside the model is called, where nobody names another."""
 
 
 def checking_options(command: Command) -> Command:
@@ -24,15 +26,24 @@ def checking_options(command: Command) -> Command:
                 help="How far a float may be off, as a share of it; for all outputs or for one.",
             ),
             click.option("--atol", multiple=True, metavar="[OUTPUT=]X", help="The same as a plain difference."),
+            click.option("--nonfinite", is_flag=True, help="Try NaN and infinities, too."),
+            click.option(
+                "--counterexample", metavar="FOLDER",
+                help="Where to keep an input that shows a difference, and a script; else beside the model.",
+            ),
         ]
     ):  # fmt: skip
         command = option(command)
     return command
 
 
-def take_checking(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the check's own options out of a command's, as `trueport.api` takes them."""
-    taken = {name: options.pop(name) for name in ("thorough", "seed")}
+def take_checking(options: dict[str, Any], file: str | None = None) -> dict[str, Any]:
+    """Take the check's own options out of a command's, as `trueport.api` takes them. `file` is the model's, where there
+    is one: a counterexample goes beside it, unless another folder is named.
+    """
+    taken = {name: options.pop(name) for name in ("thorough", "seed", "nonfinite", "counterexample")}
+    if taken["counterexample"] is None and file is not None:
+        taken["counterexample"] = f"{file}{SUFFIX}"
     return taken | {name: _tolerance(name, options.pop(name)) for name in _TOLERANCES}
 
 

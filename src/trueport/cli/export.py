@@ -49,7 +49,7 @@ def export(
     with told_plainly(debug):
         refuse_unwritable(output, overwrite)
         showing = Showing.taken_from(options)
-        checking = take_checking(options)
+        checking = take_checking(options, output)
         try:
             with working(f"exporting {target}"):
                 request = read_request(target=target, **options)

@@ -32,7 +32,7 @@ def verify(file: str, target: str, debug: bool, **options: Any) -> None:
         if not Path(file).is_file():
             raise usage_error(f"there is no file {file}", fix="name an ONNX file")
         showing = Showing.taken_from(options)
-        checking = take_checking(options)
+        checking = take_checking(options, file)
         with working(f"verifying {file}"):
             request = read_request(target=target, **options)
             from trueport.api import verify as run

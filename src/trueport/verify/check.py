@@ -18,6 +18,7 @@ from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of
 from trueport.verify.draw import Drawn, draw
+from trueport.verify.evidence import Evidence
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
     EXAMPLE,
@@ -63,15 +64,17 @@ class Options(TypedDict, total=False):
     locate: Locate
     """Finds where a difference begins."""
     unreached: Unreached
-    evidence: Path
-    """A folder for the counterexample."""
+    evidence: Evidence
+    """Where a counterexample is to be kept."""
+    nonfinite: bool
+    """Whether NaN and infinities are among the values to try."""
     promised_from: int
     """Free sizes from which on the file is meant to hold; a difference below is a warning."""
 
 
-def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed) -> Options:
+def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool) -> Options:
     """What a user may say of a check."""
-    options: Options = {"seed": seed, "rtol": rtol, "atol": atol}
+    options: Options = {"seed": seed, "rtol": rtol, "atol": atol, "nonfinite": nonfinite}
     return {**options, "budget": THOROUGH} if thorough else options
 
 
@@ -162,7 +165,8 @@ def check_opened(
     )
     check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
     with probed(reference.codes):
-        drawn = draw(job, values, seed, options.get("extra_sizes", ()), tied=tied, held=held)
+        extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
+        drawn = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
         check.search(drawn, options.get("at_least", 5))
         unreached = options.get("unreached")
         if unreached is not None and not check.failed():
@@ -288,7 +292,7 @@ class Check:
             seed=self.seed,
             decisions=self.comparer.reference.tally.decisions(),
             searched=self.searched,
-            evidence=self.investigation.evidence if self.investigation.saved else None,
+            kept=self.investigation.kept,
         )
 
     def _worth_trying(self, drawn: Iterator[Drawn]) -> Iterator[Drawn]:

@@ -101,7 +101,7 @@ class Comparer:
         reason = ""
         if any(verdict.difference is not None for verdict in verdicts):
             reason = (
-                self._overflow(expected, is_example)
+                self._overflow(values, expected, is_example)
                 or self._otherwise(values, got, tolerances)
                 or self._uncertain(values, expected, got, tolerances)
                 or ""
@@ -147,12 +147,12 @@ class Comparer:
         self.tolerances[name] = chosen
         return chosen
 
-    def _overflow(self, expected: Sequence[Expected], is_example: bool) -> str | None:
-        """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused."""
+    def _overflow(self, values: Sequence[object], expected: Sequence[Expected], is_example: bool) -> str | None:
+        """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused,
+        nor an input that holds an infinity itself."""
         if is_example or torch.float16 not in self.working:
             return None
-        tensors = [value for value in expected if isinstance(value, torch.Tensor)]
-        overflows = any(not bool(tensor.isfinite().all()) for tensor in tensors if tensor.is_floating_point())
+        overflows = _all_finite(values) and not _all_finite(expected)
         return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
 
 
@@ -161,6 +161,11 @@ def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
     tensors = [*job.model.parameters(), *job.model.buffers(), *(leaf.value for leaf in job.inputs)]
     found = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()}
     return tuple(sorted((dtype for dtype in found if dtype.itemsize > 1), key=str))
+
+
+def _all_finite(values: Sequence[object]) -> bool:
+    floats = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    return all(bool(tensor.isfinite().all()) for tensor in floats)
 
 
 def _of(allowed: Allowed, name: str) -> float | None:

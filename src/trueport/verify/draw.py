@@ -20,6 +20,8 @@ from trueport.verify.values import Family, draw_number, draw_tensor, is_integer,
 _AT_NEW_SIZES = (Family.SEEN, Family.REPEATED, Family.LOW)
 """Tried in turn at each new size until eager accepts one: indices and lengths may have to fit the size."""
 
+_NONFINITE = (Family.NAN, Family.INFINITE, Family.NONFINITE)
+
 _NEIGHBOURS = 8
 """How many other values a Python number is given."""
 _ROUNDS = 20
@@ -53,10 +55,12 @@ def draw(
     *,
     tied: Sequence[Collection[str]] = (),
     held: Collection[str] = (),
+    nonfinite: bool = False,
 ) -> Iterator[Drawn]:
     """Input sets in the order in which they are worth trying; the same for the same seed.
 
     `tied` sizes move together, `held` ones stay as in the example: what the exported file itself says of them.
+    `nonfinite` asks for NaN and infinities among the floats.
     """
     example = example_sizes(job.leaves, example_values)
     plans = size_plans(groups_of(job.free_sizes, example, tied, held), example, extra_sizes, seed)
@@ -77,6 +81,8 @@ def draw(
 
         return Drawn(fill, sizes, family.value, fallback, wanted)
 
+    if nonfinite and any(isinstance(value, torch.Tensor) and value.is_floating_point() for value in example_values):
+        yield from (at(example, family, wanted=True) for family in _NONFINITE)
     # A new size, two families of values, and so on, the families by turns at the example's sizes and at the new ones.
     pending = iter(families)
     drawn_plans = 0

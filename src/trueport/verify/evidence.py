@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ SCRIPT = "show_difference.py"
 
 _SCRIPT = '''\
 """Runs {model} on the saved input, and prints it beside what eager PyTorch gave."""
-import numpy as np, onnxruntime as ort
-saved = np.load({data!r})
-session = ort.InferenceSession({model!r}, providers=["CPUExecutionProvider"])
-types = {types!r}  # ONNX element types, for what numpy has no name for
+import os, numpy as np, onnxruntime as ort
+here = os.path.dirname(os.path.abspath(__file__))
+saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's numbers for them
+session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
 value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
 feeds = {{name: value(np.ascontiguousarray(saved["in." + name]), types[name]) for name in types}}
 for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
@@ -28,25 +30,33 @@ for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds
 '''
 
 
-def save(
-    folder: Path,
-    model: Path,
-    feeds: Mapping[str, TensorData],
-    outputs: Sequence[str],
-    expected: Sequence[Expected],
-) -> Path:
-    """Write both files into `folder`, which is made where it is not there. Returns the script."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f"in.{name}": _bits(data) for name, data in feeds.items()}
-    # A sequence of tensors is no array, and onnxruntime gives it in another way; the script leaves it out.
-    plain = {n: v for n, v in zip(outputs, expected, strict=True) if isinstance(v, torch.Tensor | bool | int | float)}
-    arrays |= {f"eager.{name}": _array(value) for name, value in plain.items()}
-    np.savez(folder / DATA, **arrays)  # type: ignore[arg-type]
-    types = {name: data.element_type for name, data in feeds.items()}
-    script = folder / SCRIPT
-    content = _SCRIPT.format(model=str(model), data=str(folder / DATA), types=types, outputs=list(plain))
-    script.write_text(content, encoding="utf-8")
-    return script
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a counterexample is kept. An export that failed left no model, so its copy goes there too."""
+
+    folder: Path
+    with_model: bool = False
+
+    def save(
+        self, model: Path, feeds: Mapping[str, TensorData], outputs: Sequence[str], expected: Sequence[Expected]
+    ) -> Path:
+        """Write the input, eager's answer and the script; an older counterexample is replaced. Returns the script."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.with_model:
+            for part in model.parent.glob(f"{model.name}*"):  # its data file begins with its name
+                shutil.copyfile(part, self.folder / part.name)
+        arrays = {f"in.{name}": _bits(data) for name, data in feeds.items()}
+        # A sequence of tensors is no array, and onnxruntime gives it in another way; the script leaves it out.
+        plain = {
+            n: v for n, v in zip(outputs, expected, strict=True) if isinstance(v, torch.Tensor | bool | int | float)
+        }
+        arrays |= {f"eager.{name}": _array(value) for name, value in plain.items()}
+        np.savez(self.folder / DATA, **arrays)  # type: ignore[arg-type]
+        script = self.folder / SCRIPT
+        named = model.name if self.with_model else str(model.absolute())
+        types = {name: data.element_type for name, data in feeds.items()}
+        script.write_text(_SCRIPT.format(model=named, data=DATA, types=types, outputs=list(plain)), encoding="utf-8")
+        return script
 
 
 def _bits(data: TensorData) -> np.ndarray[Any, Any]:

@@ -11,9 +11,9 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
 from trueport.rewrite.probe_runtime import Site
 from trueport.source import Place, Where
-from trueport.verify import evidence
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Comparer, Outcome
+from trueport.verify.evidence import Evidence
 from trueport.verify.findings import difference_found, failure_found, structure_found
 from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
@@ -49,11 +49,11 @@ class Investigation:
     blame: Blame
     groups: Sequence[Group]
     seconds: float
-    evidence: Path | None = None
-    """A folder for the counterexample; None where nothing is to be written."""
+    evidence: Evidence | None = None
+    """Where the counterexample is to be kept; None where nothing is to be written."""
     locate: Locate | None = None
-    saved: bool = False
-    """Whether a counterexample has been written."""
+    kept: Path | None = None
+    """The folder of the counterexample, once it has been written."""
 
     def of(
         self, failed: Candidate, on: str, outcome: Outcome, agreeing: Sequence[Candidate], not_below: int = 0
@@ -85,7 +85,7 @@ class Investigation:
 
     def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
         """A crash, a hang or a flood of memory is not repeated to make it smaller."""
-        facts = self.blame.of_run(failure, outcome.feeds)
+        facts = (*self._kept(outcome), *self.blame.of_run(failure, outcome.feeds))
         place = origin_of(self.blame.path, failure.detail)
         if failure.kind is FailureKind.HANG and self.locate is not None:
             diverged = self.locate(failed.values, None, hangs=True)
@@ -138,12 +138,11 @@ class Investigation:
     def _kept(self, shown: Outcome) -> tuple[str, ...]:
         if self.evidence is None:
             return ()
-        names = self.comparer.output_names
         try:
-            script = evidence.save(self.evidence, self.blame.path, shown.feeds, names, shown.expected)
+            script = self.evidence.save(self.blame.path, shown.feeds, self.comparer.output_names, shown.expected)
         except OSError as failure:
-            return (f"the counterexample could not be kept: {failure.strerror or failure}",)
-        self.saved = True
+            return (f"the counterexample could not be kept in {self.evidence.folder}: {failure.strerror or failure}",)
+        self.kept = self.evidence.folder
         return (f"to see it: python {script}",)
 
 

@@ -42,8 +42,8 @@ class CheckResult:
     """The branches and loops of the user's code, and on how many of the inputs each way was taken."""
     searched: int = 0
     """How many inputs were tried in eager alone, to find those that take another way."""
-    evidence: Path | None = None
-    """The folder of the counterexample, where there is one."""
+    kept: Path | None = None
+    """The folder of the counterexample, where one was kept."""
 
     @property
     def agrees(self) -> bool:

@@ -79,7 +79,7 @@ def _plainer(leaf: Leaf, value: object) -> Iterator[object]:
     if isinstance(value, torch.Tensor):
         for tensor in _plainer_tensors(value.detach()):
             within = leaf.value_range is None or not tensor.numel() or _within(tensor, leaf.value_range)
-            if within and not torch.equal(tensor, value):
+            if within and not _equal(tensor, value):
                 yield tensor
     elif isinstance(value, int | float) and not isinstance(value, bool):
         for number in (0, 1, round(value), value // 2):
@@ -87,6 +87,12 @@ def _plainer(leaf: Leaf, value: object) -> Iterator[object]:
                 low, high = leaf.value_range or (number, number)
                 if low <= number <= high:
                     yield type(value)(number)
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """NaN is equal to NaN here."""
+    same = (one == other) | ((one != one) & (other != other))
+    return bool(same.all())
 
 
 def _within(tensor: torch.Tensor, value_range: tuple[float, float]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,21 @@ class Family(Enum):
     BEYOND = "integers beyond the example's"
     REPEATED = "the example's, repeated"
     LOW = "integers at their lowest"
+    NAN = "some of them NaN"
+    INFINITE = "some of them infinite"
+    NONFINITE = "NaN and infinities"
+
+    @property
+    def strange(self) -> tuple[float, ...]:
+        """The values that are put among the others; only tried on request."""
+        return _STRANGE.get(self, ())
+
+
+_STRANGE = {
+    Family.NAN: (math.nan,),
+    Family.INFINITE: (math.inf, -math.inf),
+    Family.NONFINITE: (math.nan, math.inf, -math.inf),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +149,18 @@ def _floats(
         if family in (Family.NORMAL, Family.SEEN, Family.RAGGED, Family.ON, Family.OFF):
             drawn = facts.low + (facts.high - facts.low) * torch.rand(tuple(shape), dtype=dtype, generator=chance)
         drawn = drawn.clamp(facts.low, facts.high)
-    return drawn
+    return _with_some(drawn, family.strange, chance)
+
+
+def _with_some(drawn: torch.Tensor, strange: Sequence[float], chance: torch.Generator) -> torch.Tensor:
+    """About every fifth element is one of these, and at least one is."""
+    if not strange or not drawn.numel():
+        return drawn
+    flat = drawn.reshape(-1)
+    order = torch.randperm(flat.numel(), generator=chance)
+    for nth, at in enumerate(order[: 1 + flat.numel() // 5].tolist()):
+        flat[at] = strange[nth % len(strange)]
+    return flat.reshape(drawn.shape)
 
 
 def _integers(shape: Sequence[int], family: Family, chance: torch.Generator, facts: Facts) -> torch.Tensor:
