@@ -19,6 +19,7 @@ from typing import Any
 import onnx_ir as ir
 
 from trueport import summary
+from trueport.capture.assumptions import library_decisions
 from trueport.capture.graph import Graph
 from trueport.capture.refusals import placed
 from trueport.capture.state import State
@@ -222,7 +223,7 @@ class _Run:
             raise TypeError(f"export() got an unexpected keyword argument {unknown[0]!r}")
 
     def stop_on_errors(self) -> None:
-        if any(finding.is_error for finding in self.found):
+        if self._has_errors():
             raise ExportError(self.found)
 
     def _is_told(self, finding: Diagnostic) -> bool:
@@ -239,8 +240,45 @@ class _Run:
             examined = examine(job)
             self.found += examined.diagnostics
             self.stop_on_errors()
+        settled = list(self.found)
         with self.stage("capture"), _uncollected():
             graph = self._capture(job, examined)
+        carried, refused = None, None
+        try:
+            carried = self._carry_on(job, graph)
+        except ExportError as failure:
+            refused = failure
+        if self._has_errors() and library_decisions(graph):
+            again = self._carry_with_libraries(job, examined, settled)
+            if again is not None:
+                _forget(carried)
+                return again
+        if carried is None:
+            assert refused is not None
+            raise refused
+        return carried
+
+    def _carry_with_libraries(self, job: Job, examined: Examined, settled: Sequence[Diagnostic]) -> Carried | None:
+        """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
+        something is wrong. None, and the findings as they were, where that is no better."""
+        before, self.found = self.found, list(settled)
+        try:
+            with self.stage("capture"), _uncollected():
+                graph = self._capture(job, examined, libraries=True)
+            carried = self._carry_on(job, graph)
+        except ExportError:
+            carried = None
+        if carried is None or self._has_errors():
+            _forget(carried)
+            self.found = before
+            return None
+        return carried
+
+    def _has_errors(self) -> bool:
+        return any(finding.is_error for finding in self.found)
+
+    def _carry_on(self, job: Job, graph: Graph) -> Carried:
+        """lower ► verify."""
         with self.stage("lower"), _uncollected():
             lowered = lower(graph, self.opset, self.custom)
             self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
@@ -259,9 +297,9 @@ class _Run:
             self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
         return Carried(graph, lowered.model, judged, checked)
 
-    def _capture(self, job: Job, examined: Examined) -> Graph:
+    def _capture(self, job: Job, examined: Examined, libraries: bool = False) -> Graph:
         try:
-            graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state)
+            graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state, libraries=libraries)
         except ExportError as refused:
             raise ExportError([*self.found, *placed(refused)]) from refused.__cause__
         self.found += written_out(graph)
@@ -307,6 +345,12 @@ class _Run:
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+
+
+def _forget(carried: Carried | None) -> None:
+    """What an attempt left behind that is not the one to be told about."""
+    if carried is not None and carried.checked is not None and carried.checked.evidence is not None:
+        shutil.rmtree(carried.checked.evidence.parent, ignore_errors=True)
 
 
 def _written_to_check(model: ir.Model, folder: Path) -> Path:

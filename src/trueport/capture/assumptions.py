@@ -47,6 +47,14 @@ def judge(graph: Graph) -> tuple[Judged, ...]:
     return tuple(found.values())
 
 
+def library_decisions(graph: Graph) -> bool:
+    """Whether an installed library branched on a free size, and only the side of the example was captured."""
+    return any(
+        judged.assumption.user_code and (where := judged.assumption.place.where) is not None and where.is_installed
+        for judged in judge(graph)
+    )
+
+
 def tied_sizes(graph: Graph) -> dict[str, set[str]]:
     """Free sizes that the model needs equal, by name. An equality that Python code asked for is a decision, no need."""
     groups: dict[str, set[str]] = {}

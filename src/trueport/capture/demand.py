@@ -44,8 +44,8 @@ class NeedsTail(BaseException):
 class Demand:
     """Watches for decisions of the user's code in one export, over all its traces."""
 
-    def __init__(self, rewriting: Rewriting | None = None) -> None:
-        self._rewriting = rewriting
+    def __init__(self, rewriting: Rewriting | None = None, libraries: bool = False) -> None:
+        self._rewriting, self._libraries = rewriting, libraries
         self._tails_left = _MOST_TAILS
 
     def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> None:
@@ -54,8 +54,9 @@ class Demand:
         if frame is None:
             return
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
-        by_input_sizes = all(s in symbols.size_symbols for s in expr.free_symbols)
-        if by_input_sizes and Where(frame.f_code.co_filename, 1).is_installed:
+        # One that wants a size as a plain number (`range(seq)`) would freeze it.
+        branches = not isinstance(expr, sympy.Expr) and all(s in symbols.size_symbols for s in expr.free_symbols)
+        if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
             return
         self.require(frame, places)
 

@@ -51,19 +51,27 @@ class Traced:
     inputs: tuple[GraphInput, ...]
 
 
-def capture(job: Job, is_leaf: IsLeaf, state: State = State.REFUSE, sizes: Mapping[str, int] | None = None) -> Graph:
+def capture(
+    job: Job,
+    is_leaf: IsLeaf,
+    state: State = State.REFUSE,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    libraries: bool = False,
+) -> Graph:
     """Trace the model of `job`. Raises ExportError where the trace cannot go on.
 
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
-    torch would treat as special.
+    torch would treat as special. With `libraries`, both sides are kept also of what an installed library decides by a
+    free size.
     """
     with _ONE_AT_A_TIME:
-        return _capture(job, is_leaf, state, sizes or {})
+        return _capture(job, is_leaf, state, sizes or {}, libraries)
 
 
-def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int]) -> Graph:
+def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], libraries: bool) -> Graph:
     rewriting = Rewriting()
-    demand, careful = Demand(rewriting), False
+    demand, careful = Demand(rewriting, libraries), False
     fickle: frozenset[MemoryKey] = frozenset()
     try:
         for _ in range(_MOST_TRACES):
