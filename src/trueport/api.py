@@ -249,19 +249,22 @@ class _Run:
         except ExportError as failure:
             refused = failure
         if self._has_errors() and library_decisions(graph):
-            again = self._carry_with_libraries(job, examined, settled)
+            kept = carried is not None and carried.checked is not None and carried.checked.kept is not None
+            again = self._carry_with_libraries(job, examined, settled, kept)
             if again is not None:
-                _forget(carried)
                 return again
         if carried is None:
             assert refused is not None
             raise refused
         return carried
 
-    def _carry_with_libraries(self, job: Job, examined: Examined, settled: Sequence[Diagnostic]) -> Carried | None:
+    def _carry_with_libraries(
+        self, job: Job, examined: Examined, settled: Sequence[Diagnostic], kept: bool
+    ) -> Carried | None:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
         something is wrong. None, and the findings as they were, where that is no better."""
         before, self.found = self.found, list(settled)
+        evidence = self.checking.pop("evidence", None)  # what is kept there is the first attempt's
         try:
             with self.stage("capture"), _uncollected():
                 graph = self._capture(job, examined, libraries=True)
@@ -269,9 +272,10 @@ class _Run:
         except ExportError:
             carried = None
         if carried is None or self._has_errors():
-            _forget(carried)
             self.found = before
             return None
+        if evidence is not None and kept:
+            evidence.withdraw()
         return carried
 
     def _has_errors(self) -> bool:
@@ -345,12 +349,6 @@ class _Run:
 
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds)
-
-
-def _forget(carried: Carried | None) -> None:
-    """What an attempt left behind that is not the one to be told about."""
-    if carried is not None and carried.checked is not None and carried.checked.evidence is not None:
-        shutil.rmtree(carried.checked.evidence.parent, ignore_errors=True)
 
 
 def _written_to_check(model: ir.Model, folder: Path) -> Path:

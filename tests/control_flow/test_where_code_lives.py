@@ -45,22 +45,55 @@ def test_a_loop_in_a_helper():
     assert_kept_alive(lambda x: accumulated(x) * 2, example, others, dynamic_shapes=ROWS, loops=1)
 
 
-def test_an_installed_library(tmp_path, monkeypatch):
-    """Code below site-packages is rewritten like the user's own."""
+def installed(tmp_path, monkeypatch, source):
+    """A module of this source, below a folder called site-packages."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
-    (folder / "some_library.py").write_text(
-        "def pick(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
-    )
+    (folder / "some_library.py").write_text(source)
     monkeypatch.syspath_prepend(str(folder))
     spec = importlib.util.spec_from_file_location("some_library", folder / "some_library.py")
     library = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "some_library", library)
     spec.loader.exec_module(library)
+    return library
 
+
+def test_an_installed_library(tmp_path, monkeypatch):
+    """Code below site-packages is rewritten like the user's own."""
+    source = "def pick(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
+    library = installed(tmp_path, monkeypatch, source)
     program = both(lambda x: library.pick(x), ifs=1)
     places = [node.place.where for node in program._graph.root.walk()]
     assert any(where.is_installed and where.line == 3 for where in places)
+
+
+def test_a_library_that_loops_over_a_free_size(tmp_path, monkeypatch):
+    source = "def total(x):\n    s = x.sum() * 0\n    for i in range(x.shape[0]):\n        s = s * 0.5 + x[i].sum()\n    return s\n"
+    library = installed(tmp_path, monkeypatch, source)
+    example, *others = rows(4, 1, 7, 0)
+    assert_kept_alive(lambda x: library.total(x), example, others, dynamic_shapes=ROWS, loops=1)
+
+
+def test_a_library_that_branches_on_a_free_size_for_speed(tmp_path, monkeypatch):
+    """Both sides give the same: one is enough, and the report tells."""
+    source = "def double(x):\n    if x.shape[0] > 3:\n        return x * 2\n    return x + x\n"
+    library = installed(tmp_path, monkeypatch, source)
+    example, *others = rows(4, 1, 7, 0)
+    program = assert_kept_alive(lambda x: library.double(x), example, others, dynamic_shapes=ROWS, ifs=0, verify=True)
+    assert [found.code for found in program.report.diagnostics] == ["TP305"]
+
+
+def test_a_library_whose_branch_on_a_free_size_matters(tmp_path, monkeypatch):
+    """Verification says that the two sides differ: then both are kept, as in the user's own code."""
+    source = "def pick(x):\n    if x.shape[0] > 3:\n        return x * 2\n    return x - 1\n"
+    library = installed(tmp_path, monkeypatch, source)
+    example, *others = rows(4, 1, 7, 0)
+    kept = tmp_path / "kept"
+    program = assert_kept_alive(
+        lambda x: library.pick(x), example, others, dynamic_shapes=ROWS, ifs=1, verify=True, counterexample=kept
+    )
+    assert not program.report.diagnostics
+    assert not kept.exists()  # the counterexample was one of the first attempt
 
 
 def test_nested_functions_and_closures():

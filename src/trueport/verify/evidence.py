@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,13 @@ class Evidence:
         types = {name: data.element_type for name, data in feeds.items()}
         script.write_text(_SCRIPT.format(model=named, data=DATA, types=types, outputs=list(plain)), encoding="utf-8")
         return script
+
+    def withdraw(self) -> None:
+        """Take back what was saved: it spoke of a model that is not the one to be told about."""
+        for name in (DATA, SCRIPT, "model.onnx", "model.onnx.data"):
+            (self.folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder holds other things, or was never made
+            self.folder.rmdir()
 
 
 def _bits(data: TensorData) -> np.ndarray[Any, Any]:
