@@ -68,7 +68,7 @@ def test_an_installed_library(tmp_path, monkeypatch):
 
 
 def test_a_library_that_loops_over_a_free_size(tmp_path, monkeypatch):
-    source = "def total(x):\n    s = 0.0\n    for i in range(x.shape[0]):\n        s = s / 2 + x[i].sum()\n    return s\n"
+    source = "def total(x):\n    s = 0\n    for i in range(len(x)):\n        s = s / 2 + x[i].sum()\n    return s\n"
     library = installed(tmp_path, monkeypatch, source)
     example, *others = rows(4, 1, 7, 0)
     assert_kept_alive(lambda x: x + library.total(x), example, others, dynamic_shapes=ROWS, loops=1)
