@@ -159,18 +159,34 @@ class _Lead:
         self.lead = lead
 
 
-_OURS: dict[str, Callable[..., Any]] = {
+IN_PYTHON: dict[str, Callable[..., Any]] = {
     "cond": _cond,
     "while_loop": _while_loop,
     "scan": _scan,
     "map": _map,
     "associative_scan": _associative_scan,
 }
+"""The same functions by means of Python's control flow: regions of the graph in a trace, plain Python outside one."""
+
+Lead = Callable[[str, Callable[..., Any]], Callable[..., Any]]
+"""Given the name of such a function and the function itself: what is to be called in its stead."""
+
+
+def higher_order_functions() -> contextlib.AbstractContextManager[None]:
+    """While this lasts, torch's control-flow functions lead to ours; on threads without a trace, to themselves."""
+
+    def lead(name: str, itself: Callable[..., Any]) -> Callable[..., Any]:
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            return (itself if TRACE.trace is None else IN_PYTHON[name])(*args, **kwargs)
+
+        return traced
+
+    return led_elsewhere(lead)
 
 
 @contextlib.contextmanager
-def higher_order_functions() -> Iterator[None]:
-    """While this lasts, torch's control-flow functions lead to ours; on threads without a trace, to themselves."""
+def led_elsewhere(lead: Lead) -> Iterator[None]:
+    """While this lasts, torch's control-flow functions lead where `lead` says, however the user imported them."""
     swapped: list[tuple[FunctionType, CodeType]] = []
     try:
         for name, function in HIGHER_ORDER.items():
@@ -178,19 +194,15 @@ def higher_order_functions() -> Iterator[None]:
             copy = FunctionType(original, function.__globals__, function.__name__, function.__defaults__)
             copy.__kwdefaults__ = function.__kwdefaults__
             swapped.append((function, original))
-            function.__code__ = _trampoline(function, _OURS[name], copy)
+            function.__code__ = _trampoline(function, lead(name, copy))
         yield
     finally:
         for function, original in swapped:
             function.__code__ = original
 
 
-def _trampoline(function: FunctionType, ours: Callable[..., Any], itself: Callable[..., Any]) -> CodeType:
-    """Code with the function's own signature that calls ours in a trace."""
-
-    def lead(*args: Any, **kwargs: Any) -> Any:
-        return (itself if TRACE.trace is None else ours)(*args, **kwargs)
-
+def _trampoline(function: FunctionType, lead: Callable[..., Any]) -> CodeType:
+    """Code with the function's own signature that calls another."""
     params, passed = [], []
     for name, parameter in inspect.signature(function).parameters.items():
         match parameter.kind:

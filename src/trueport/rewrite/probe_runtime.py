@@ -27,10 +27,19 @@ class Kind(Enum):
     FOR = "for"
     MATCH = "match"
     PICK = "max or min"
+    COND = "torch.cond"
+    WHILE_LOOP = "while_loop"
+    SCAN = "scan"
+    MAP = "map"
 
     @property
     def is_loop(self) -> bool:
-        return self in (Kind.WHILE, Kind.FOR)
+        return self in (Kind.WHILE, Kind.FOR, Kind.WHILE_LOOP, Kind.SCAN, Kind.MAP)
+
+    @property
+    def asks(self) -> bool:
+        """A loop that asks before each round whether there is another."""
+        return self in (Kind.WHILE, Kind.WHILE_LOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,10 @@ class Site:
 
 class Watcher(Protocol):
     """Who is told. Tests are measured on a stack: each call takes off what lies above `mark` and puts one item on."""
+
+    @property
+    def guides(self) -> bool:
+        """Whether the run is made for what it decides, and its result thrown away."""
 
     def mark(self) -> int: ...
 

@@ -38,6 +38,7 @@ from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, Wo
 from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
 from trueport.verify.tally import Decision
+from trueport.verify.torch_control_flow import watched_functions
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
@@ -164,7 +165,7 @@ def check_opened(
         options.get("locate"),
     )
     check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
-    with probed(reference.codes):
+    with probed(reference.codes), watched_functions():
         extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
         drawn = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
         check.search(drawn, options.get("at_least", 5))
@@ -225,7 +226,7 @@ class Check:
 
     def _look_for_other_ways(self) -> None:
         tally = self.comparer.reference.tally
-        if self.failed() or not self.comparer.reference.codes:
+        if self.failed() or not (self.comparer.reference.codes or tally.decisions()):
             return
         search = Search(self.job, self.groups, tally, self.comparer.reference.guided, self.seed)
         for candidate in search.found(self.known[:_SEARCH_FROM], self.budget.search_seconds):

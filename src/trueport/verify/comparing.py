@@ -135,7 +135,7 @@ class Comparer:
         tolerances: Sequence[Tolerance],
     ) -> str | None:
         precision = max((torch.finfo(dtype).eps for dtype in self.working), default=torch.finfo(torch.float32).eps)
-        return excuse(self.reference.outputs, values, expected, got, tolerances, precision, self.seed)
+        return excuse(self.reference.outputs_and_ways, values, expected, got, tolerances, precision, self.seed)
 
     def _tolerance(self, name: str, expected: Expected) -> Tolerance:
         first = expected[0] if isinstance(expected, Sequence) and expected else expected

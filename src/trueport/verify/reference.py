@@ -18,7 +18,7 @@ RunEager = Callable[[Sequence[object]], object]
 FlattenOutputs = Callable[[object], list[Expected]]
 """What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
-_PATIENCE = 2.0
+_PATIENCE = 0.5
 _PATIENCE_IN_SEARCH = 0.05
 _TIMES_THE_EXAMPLE = 50
 """A loop of eager that takes so many seconds, and so many times as long as the example, counts as endless: on inputs
@@ -60,8 +60,10 @@ class Reference:
             self._example_seconds = time.monotonic() - began
         return (self._flatten(returned) if accepted else None), trail
 
-    def outputs(self, values: Sequence[object]) -> list[Expected] | None:
-        return self.answer(values)[0]
+    def outputs_and_ways(self, values: Sequence[object]) -> tuple[list[Expected] | None, frozenset[object]]:
+        """The same, with no more of what it decided than which ways were taken."""
+        outputs, trail = self.answer(values)
+        return outputs, frozenset(trail.ways)
 
     def other_outputs(self, values: Sequence[object]) -> list[Expected] | None:
         """What eager gives when it is run otherwise; None where there is no other way, or it is refused."""

@@ -85,8 +85,8 @@ class Tally:
         for site, _ in trail.ways:
             self._counts.setdefault(site, [0] * ways_of(site))
         looks: dict[Site, object] = {site: tuple(map(str, seen)) for site, seen in trail.looked_at.items()}
-        looks |= {site: tuple(trips) for site, trips in trail.trips.items() if site.kind is Kind.FOR}
-        looks |= {site: way for (site, way) in trail.ways if site.kind in (Kind.PICK, Kind.MATCH)}
+        looks |= {site: tuple(trips) for site, trips in trail.trips.items() if not site.kind.asks}
+        looks |= {site: way for (site, way) in trail.ways if site.kind in (Kind.PICK, Kind.MATCH, Kind.COND)}
         for site, look in looks.items():
             if self._first_look.setdefault(site, look) != look:
                 self._moved.add(site)

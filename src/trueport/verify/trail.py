@@ -87,6 +87,10 @@ class _Follower:
 
     # --- measuring a test
 
+    @property
+    def guides(self) -> bool:
+        return self.provenance is not None
+
     def mark(self) -> int:
         if self.provenance is not None:
             self._questions[len(self._stack)] = self.provenance.questions
@@ -147,13 +151,13 @@ class _Follower:
             holds = bool(value)
         except Exception:  # noqa: BLE001 what has no truth is refused by the user's own `if`, a moment later
             return
-        if site.kind is not Kind.WHILE:
+        if not site.kind.asks:
             self.trail.note(site, HOLDS if holds else FAILS)
         elif holds:
             self.trail.trips.setdefault(site, [0])[-1] += 1
         if measured is not None:
             other, distance = (FAILS, measured[1]) if holds else (HOLDS, measured[0])
-            if site.kind is Kind.WHILE:
+            if site.kind.asks:
                 self._near_rounds(site, holds, distance)
             else:
                 self.trail.near(site, other, distance)
@@ -191,7 +195,7 @@ class _Follower:
         for site, trips in self.trail.trips.items():
             for rounds in trips:
                 self.trail.note(site, min(rounds, 2))
-                if site.kind is Kind.FOR:
+                if not site.kind.asks:
                     self.trail.near(site, 0, (0, rounds))
                     self.trail.near(site, 1, (0, abs(rounds - 1)))
                     self.trail.near(site, 2, (0, max(0, 2 - rounds)))
