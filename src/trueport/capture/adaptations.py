@@ -9,6 +9,7 @@ In inference, attention layers take a fast path in C++ that differs from their P
    attention weights are asked for.
 4. `nn.TransformerEncoder` and `nn.TransformerDecoder` compare the mask with a causal one, to be faster if it is. What
    they compute is the same either way, so the mask is not looked at.
+5. `nn.LSTM`, `nn.GRU` and `nn.RNN` read the size of a packed batch as a plain number (`packed.py`).
 
 Eager inference is the reference, so each is written here with ordinary operators. The conditions are torch's own.
 """
@@ -24,6 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trueport.capture.packed import recurrent
+
 Forward = Callable[..., Any]
 
 
@@ -38,6 +41,9 @@ def adapted(model: nn.Module) -> Iterator[None]:
             (nn.TransformerEncoderLayer, adaptations.layer),
             (nn.TransformerDecoder, adaptations.decoder),
             (nn.MultiheadAttention, adaptations.attention),
+            (nn.LSTM, recurrent),
+            (nn.GRU, recurrent),
+            (nn.RNN, recurrent),
         ):
             # A subclass with a forward of its own decides for itself, and so does an object that was given one.
             if isinstance(module, kind) and type(module).forward is kind.forward and "forward" not in vars(module):

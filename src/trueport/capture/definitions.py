@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.shapes import CannotBeCarried
 from trueport.torch_internals import OpOverload
 
@@ -39,6 +40,9 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
     aten.tensor_split.sections: _tensor_split,
+    aten._pack_padded_sequence.default: pack_padded,
+    aten._pad_packed_sequence.default: pad_packed,
+    aten.pad_sequence.default: pad_sequences,
 }
 """Used instead of torch's own."""
 

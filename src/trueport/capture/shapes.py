@@ -78,9 +78,25 @@ def _must_agree(given: Any, wanted: Any, what: str) -> None:
         raise ValueError(f"the {what} size of the initial state is {given}, that of the input {wanted}")
 
 
-@result_of(aten._pack_padded_sequence.default)
-def _packed(*_args: Any, **_kwargs: Any) -> Any:
-    raise CannotBeCarried(
-        "packed sequences are not carried: their layout depends on the lengths of the sequences",
-        "give the layer the padded tensor, and mask or gather its results by length",
-    )
+@result_of(aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data)
+def _packed_recurrent(
+    data: torch.Tensor,
+    batch_sizes: torch.Tensor,
+    hx: torch.Tensor,
+    params: Sequence[torch.Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    width = hx.shape[2] * (2 if bidirectional else 1)
+    return data.new_empty((data.shape[0], width)), data.new_empty(hx.shape)
+
+
+@result_of(aten.lstm.data)
+def _packed_lstm(
+    data: torch.Tensor, batch_sizes: torch.Tensor, hx: Sequence[torch.Tensor], *settings: Any
+) -> tuple[torch.Tensor, ...]:
+    output, last = _packed_recurrent(data, batch_sizes, hx[0], *settings)
+    return output, last, data.new_empty(hx[1].shape)

@@ -12,6 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from trueport.capture.packed import pad_packed
+from trueport.torch_internals import padded_sequence_of_packed
+
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
@@ -151,3 +154,6 @@ def _same_size(one: Any, other: Any) -> bool:
 @_for(F.one_hot)
 def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
     return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
+
+
+_for(padded_sequence_of_packed())(pad_packed)

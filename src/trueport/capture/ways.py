@@ -68,6 +68,8 @@ class Ways:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
                 apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
                 way = Way.DECOMPOSE if apart else Way.RECORD
+        elif op in DEFINITIONS:
+            way = Way.DECOMPOSE
         elif self._is_leaf(op) or op in CHECKS_ONLY or decomposition_of(op) is None:
             way = Way.RECORD
         else:

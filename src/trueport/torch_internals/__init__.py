@@ -254,3 +254,13 @@ def size_functions() -> dict[str, Any]:
     import torch.utils._sympy.functions as functions
 
     return {name: value for name, value in vars(functions).items() if isinstance(value, type)}
+
+
+def known_to_hold(relation: Any) -> None:
+    """Tell torch what is true of a data-dependent number, so that it need not ask."""
+    torch._check(relation)
+
+
+def padded_sequence_of_packed() -> Callable[..., Any]:
+    """The function behind `pad_packed_sequence`, as a torch function mode sees it."""
+    return torch._pad_packed_sequence

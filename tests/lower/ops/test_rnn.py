@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.utils._pytree import tree_leaves
 
 import trueport
 from tests.lower.ops.faithful import faithful, operators
@@ -73,14 +75,100 @@ def test_an_unbatched_sequence():
     faithful(nn.GRU(3, 4), torch.randn(5, 3), free=({0},))
 
 
-def test_packed_sequences_are_refused_at_the_line_that_uses_them():
-    layer = nn.LSTM(3, 4)
+BY_STEPS = {
+    "lstm with a projection": lambda: nn.LSTM(3, 6, num_layers=2, proj_size=4, bidirectional=True),
+    "lstm with a projection and no bias": lambda: nn.LSTM(3, 6, proj_size=2, bias=False, batch_first=True),
+    "projection in half precision": lambda: nn.LSTM(3, 6, proj_size=2).half(),
+    "lstm in float64": lambda: nn.LSTM(3, 4, bidirectional=True).double(),
+    "gru in float64": lambda: nn.GRU(3, 4, num_layers=2).double(),
+    "rnn in float64": lambda: nn.RNN(3, 4, nonlinearity="relu").double(),
+}
 
-    def forward(x):
-        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3]))
-        return layer(packed)[1][0]
 
-    with pytest.raises(trueport.ExportError) as refused:
-        faithful(forward, torch.randn(5, 2, 3))
-    assert any("packed" in found.message for found in refused.value.diagnostics)
-    assert {found.where.function.rpartition(".")[2] for found in refused.value.diagnostics} == {"forward"}
+@pytest.mark.parametrize("layer", BY_STEPS.values(), ids=BY_STEPS)
+def test_what_onnx_has_no_operator_or_no_kernel_for_goes_step_by_step(layer):
+    layer = layer()
+    program = faithful(layer, torch.randn(5, 2, 3, dtype=next(layer.parameters()).dtype), free=({0, 1},))
+    assert "Loop" in operators(program)
+
+
+class Packed(nn.Module):
+    """Pads again what a recurrent layer made of packed sequences; returns all that it gave."""
+
+    def __init__(self, layer, in_order=False, padding=0.0):
+        super().__init__()
+        self.layer, self.in_order, self.padding = layer, in_order, padding
+
+    def forward(self, x, lengths):
+        first = self.layer.batch_first
+        packed = pack_padded_sequence(x, lengths, batch_first=first, enforce_sorted=self.in_order)
+        output, last = self.layer(packed)
+        padded, again = pad_packed_sequence(output, batch_first=first, padding_value=self.padding)
+        return padded, again, last
+
+
+PACKED = {
+    "lstm": lambda: Packed(nn.LSTM(3, 4)),
+    "longest first": lambda: Packed(nn.LSTM(3, 4), in_order=True),
+    "gru, two layers, both directions": lambda: Packed(nn.GRU(3, 4, num_layers=2, bidirectional=True), padding=-1.0),
+    "rnn": lambda: Packed(nn.RNN(3, 4, nonlinearity="relu")),
+    "lstm with a projection": lambda: Packed(nn.LSTM(3, 4, proj_size=2, bidirectional=True)),
+}
+
+
+@pytest.mark.parametrize("model", PACKED.values(), ids=PACKED)
+def test_packed_sequences_keep_their_lengths_open(model):
+    model = model()
+    program = faithful(model, torch.randn(5, 3, 3), torch.tensor([5, 3, 2]), free=({0, 1}, {0}))
+    for lengths in ([4, 4, 1, 1], [2], [6, 1]):
+        given = torch.randn(6, len(lengths), 3), torch.tensor(lengths)
+        for expected, got in zip(tree_leaves(model(*given)), tree_leaves(program(*given)), strict=True):
+            torch.testing.assert_close(got, expected)
+
+
+def test_packed_sequences_in_any_order_with_first_states_and_a_total_length():
+    layer = nn.LSTM(3, 4, bidirectional=True, batch_first=True)
+
+    def forward(x, mask, h, c):
+        packed = pack_padded_sequence(x, mask.sum(1), batch_first=True, enforce_sorted=False)
+        output, (h, c) = layer(packed, (h, c))
+        return pad_packed_sequence(output, batch_first=True, total_length=x.shape[1])[0], h, c
+
+    def given(*lengths, time):
+        mask = torch.arange(time) < torch.tensor(lengths)[:, None]
+        return (
+            torch.randn(len(lengths), time, 3),
+            mask,
+            torch.randn(2, len(lengths), 4),
+            torch.randn(2, len(lengths), 4),
+        )
+
+    program = faithful(forward, *given(2, 5, 3, time=5), free=({0, 1}, {0, 1}, {1}, {1}))
+    others = given(1, 4, time=6)
+    for expected, got in zip(forward(*others), program(*others), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def test_the_data_of_packed_sequences_may_be_worked_on():
+    layer, head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        output, _ = layer(packed)
+        return pad_packed_sequence(output._replace(data=head(output.data)), batch_first=True)[0]
+
+    program = faithful(forward, torch.randn(3, 4, 3), torch.tensor([4, 1, 3]), free=({0, 1}, {0}))
+    others = torch.randn(2, 6, 3), torch.tensor([1, 4])
+    torch.testing.assert_close(program(*others), forward(*others))
+
+
+def test_sequences_of_open_lengths_are_padded_to_the_longest():
+    program = faithful(
+        lambda a, b: nn.utils.rnn.pad_sequence([a, b], batch_first=True, padding_value=-1.0),
+        torch.randn(3, 2),
+        torch.randn(5, 2),
+        free=({0}, {0}),
+    )
+    a, b = torch.randn(6, 2), torch.randn(2, 2)
+    expected = nn.utils.rnn.pad_sequence([a, b], batch_first=True, padding_value=-1.0)
+    torch.testing.assert_close(program(a, b), expected)

@@ -2,7 +2,8 @@
 
 The weights stay as the state dict has them, under its names: ONNX orders the gates differently, and a `Gather` of rows
 puts them in order (runtimes fold it when they load the model). ONNX is time-major, its outputs keep the two directions
-apart, and its optional first states are zero, so that states which are zeros anyway are left out.
+apart, and its optional first states are zero, so that states which are zeros anyway are left out. What ONNX has no
+operator for (a projection) or runtimes no kernel (float64) goes step by step, see `recurrence.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sympy
 
 from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
+from trueport.lower.ops.recurrence import Direction, Step, gru_step, lstm_step, relu_step, run_direction, tanh_step
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -29,16 +31,20 @@ class _Cell:
 
     name: str
     gates: tuple[int, ...]
+    step: Step
     attributes: Mapping[str, Any] = field(default_factory=dict)
     activation: str | None = None
     takes_no_rows: bool = False
     """Whether ONNX Runtime runs it on a batch of none; for LSTM and GRU it ends the process instead."""
 
 
-_LSTM = _Cell("LSTM", gates=(0, 3, 1, 2))  # torch: input, forget, cell, output; ONNX: input, output, forget, cell
-_GRU = _Cell("GRU", gates=(1, 0, 2), attributes={"linear_before_reset": 1})  # reset, update, new; update, reset, new
-_TANH = _Cell("RNN", gates=(0,), activation="Tanh", takes_no_rows=True)
-_RELU = _Cell("RNN", gates=(0,), activation="Relu", takes_no_rows=True)
+_LSTM = _Cell(
+    "LSTM", gates=(0, 3, 1, 2), step=lstm_step
+)  # torch: input, forget, cell, output; ONNX: input, output, forget, cell
+# torch: reset, update, new; ONNX: update, reset, new
+_GRU = _Cell("GRU", gates=(1, 0, 2), step=gru_step, attributes={"linear_before_reset": 1})
+_TANH = _Cell("RNN", gates=(0,), step=tanh_step, activation="Tanh", takes_no_rows=True)
+_RELU = _Cell("RNN", gates=(0,), step=relu_step, activation="Relu", takes_no_rows=True)
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class _Layers:
     dropout: float
     train: bool
     bidirectional: bool
-    batch_first: bool
+    batch_first: bool = False
 
     @property
     def directions(self) -> int:
@@ -71,10 +77,7 @@ def lstm(
     """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
     bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)
     """
-    layers = _Layers(params, *settings)
-    if hx[0].known_sizes[2] != hx[1].known_sizes[2]:
-        raise NotImplementedError("ONNX has no LSTM with a projection (proj_size)")
-    return _run(op, _LSTM, input, hx, layers)
+    return _run(op, _LSTM, input, hx, _Layers(params, *settings))
 
 
 @op("aten::gru.input")
@@ -97,21 +100,92 @@ def rnn_relu(op: Builder, input: Tensor, hx: Tensor, params: Sequence[Tensor], *
     return _run(op, _RELU, input, [hx], _Layers(params, *settings))
 
 
-def _run(op: Builder, cell: _Cell, input: Tensor, states: Sequence[Tensor], layers: _Layers) -> tuple[Tensor, ...]:
+@op("aten::lstm.data")
+def lstm_packed(
+    op: Builder, data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    """lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers,
+    float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)
+    """
+    return _run_packed(op, _LSTM, data, batch_sizes, hx, _Layers(params, *settings))
+
+
+@op("aten::gru.data")
+def gru_packed(
+    op: Builder, data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    """gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers,
+    float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)
+    """
+    return _run_packed(op, _GRU, data, batch_sizes, [hx], _Layers(params, *settings))
+
+
+@op("aten::rnn_tanh.data")
+def rnn_tanh_packed(
+    op: Builder, data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    """rnn_tanh.data: as gru.data"""
+    return _run_packed(op, _TANH, data, batch_sizes, [hx], _Layers(params, *settings))
+
+
+@op("aten::rnn_relu.data")
+def rnn_relu_packed(
+    op: Builder, data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    """rnn_relu.data: as gru.data"""
+    return _run_packed(op, _RELU, data, batch_sizes, [hx], _Layers(params, *settings))
+
+
+def _run_packed(
+    op: Builder, cell: _Cell, data: Tensor, batch_sizes: Tensor, states: Sequence[Tensor], layers: _Layers
+) -> tuple[Tensor, ...]:
+    """Packed steps are put into a padded batch, of which ONNX is told the lengths, and its results packed again.
+
+    `batch_sizes` says for each step how many sequences, the longest first, are that long.
+    """
+    time, batch = batch_sizes.known_sizes[0], states[0].known_sizes[1]
+    present = op.Less(op.range(batch), op.Unsqueeze(batch_sizes, op.ints(1)))
+    flat = op.Reshape(present, op.ints(-1))
+    places = op.Sub(op.CumSum(op.cast(flat, ir.DataType.INT64), op.const(0)), 1)
+    places = op.reshape(op.Max(places, op.const(0)), (time, batch))
+    x = op.Gather(data, places, axis=0)
+    x.settle((time, batch, *data.known_sizes[1:]))
+    lengths = op.ReduceSum(op.cast(present, ir.DataType.INT64), op.ints(0), keepdims=0)
+    padded, *lasts = _run(op, cell, x, states, layers, lengths)
+    rows = op.Reshape(padded, op.ints(-1, int(op.result.shape[1])))
+    return op.Compress(rows, flat, axis=0), *lasts
+
+
+def _run(
+    op: Builder,
+    cell: _Cell,
+    input: Tensor,
+    states: Sequence[Tensor],
+    layers: _Layers,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     if layers.train and layers.dropout:
         raise NotImplementedError("dropout between the layers is on; export the model in eval mode")
     dtype = input.element
-    if dtype == ir.DataType.DOUBLE:
-        raise NotImplementedError("runtimes compute recurrent layers in float32 only; use model.float()")
-    sizes = input.known_sizes
-    batch = sizes[0 if layers.batch_first else 1]
-    rows = _Rows(op, batch, exact=cell.takes_no_rows or op.sizes.is_positive(batch))
+    by_steps = dtype == ir.DataType.DOUBLE or len({state.known_sizes[2] for state in states}) > 1
+    computes_in = dtype if dtype == ir.DataType.DOUBLE else _COMPUTES_IN
+    batch = input.known_sizes[0 if layers.batch_first else 1]
+    exact = by_steps or cell.takes_no_rows or lengths is not None or op.sizes.is_positive(batch)
+    rows = _Rows(op, batch, exact)
     x = op.transpose(input, (1, 0, 2)) if layers.batch_first else input
-    x = rows.at_least_one(op.cast(x, _COMPUTES_IN))
-    firsts = [_first_state(op, rows, state) for state in states]
+    x = rows.at_least_one(op.cast(x, computes_in))
+    firsts = [None if _is_zero(state) and not by_steps else state for state in states]
+    firsts = [None if state is None else rows.at_least_one(op.cast(state, computes_in)) for state in firsts]
     lasts: list[list[Tensor]] = [[] for _ in states]
     for layer in range(layers.num_layers):
-        x, *ends = _layer(op, cell, x, [_of_layer(op, first, layer, layers) for first in firsts], layer, layers)
+        weights = [[op.cast(w, computes_in) for w in of_direction] for of_direction in layers.weights(layer)]
+        if by_steps:
+            x, *ends = _layer_by_steps(
+                op, cell, x, [s for s in firsts if s is not None], layer, layers, weights, lengths
+            )
+        else:
+            of_layer = [_of_layer(op, first, layer, layers) for first in firsts]
+            x, *ends = _layer(op, cell, x, of_layer, layers, weights, lengths)
         for kept, end in zip(lasts, ends, strict=True):
             kept.append(end)
     x = rows.as_given(x)
@@ -120,11 +194,43 @@ def _run(op: Builder, cell: _Cell, input: Tensor, states: Sequence[Tensor], laye
     return tuple(op.cast(out, dtype) for out in (x, *(rows.as_given(end) for end in joined)))
 
 
+def _layer_by_steps(
+    op: Builder,
+    cell: _Cell,
+    x: Tensor,
+    firsts: Sequence[Tensor],
+    layer: int,
+    layers: _Layers,
+    weights: Sequence[Sequence[Tensor]],
+    lengths: Tensor | None,
+) -> tuple[Tensor, ...]:
+    """One layer, as `_layer` gives it."""
+    outputs: list[Tensor] = []
+    ends: list[list[Tensor]] = [[] for _ in firsts]
+    for i, of_direction in enumerate(weights):
+        direction = Direction(of_direction, layers.has_biases, reverse=i == 1)
+        starts = [op.Gather(first, op.const(layer * layers.directions + i), axis=0) for first in firsts]
+        for start, first in zip(starts, firsts, strict=True):
+            start.settle(first.known_sizes[1:])
+        output, lasts = run_direction(op, cell.step, direction, x, starts, lengths)
+        outputs.append(output)
+        for kept, last in zip(ends, lasts, strict=True):
+            kept.append(op.Unsqueeze(last, op.ints(0)))
+    joined = outputs[0] if len(outputs) == 1 else op.Concat(*outputs, axis=-1)
+    joined.settle((*x.known_sizes[:2], sum(output.known_sizes[2] for output in outputs)))
+    return joined, *(_joined(op, kept) for kept in ends)
+
+
 def _layer(
-    op: Builder, cell: _Cell, x: Tensor, firsts: Sequence[Tensor | None], layer: int, layers: _Layers
+    op: Builder,
+    cell: _Cell,
+    x: Tensor,
+    firsts: Sequence[Tensor | None],
+    layers: _Layers,
+    weights: Sequence[Sequence[Tensor]],
+    lengths: Tensor | None,
 ) -> tuple[Tensor, ...]:
     """One layer, both directions: the outputs [time, batch, directions * hidden], and the last states."""
-    weights = [[op.cast(w, _COMPUTES_IN) for w in of_direction] for of_direction in layers.weights(layer)]
     hidden = int(weights[0][1].known_sizes[1])
     bias = None
     if layers.has_biases:
@@ -136,7 +242,7 @@ def _layer(
         _joined(op, [_rows(op, cell, w[0], hidden) for w in weights]),
         _joined(op, [_rows(op, cell, w[1], hidden) for w in weights]),
         bias,
-        None,
+        None if lengths is None else op.cast(lengths, ir.DataType.INT32),
         *firsts,
         hidden_size=hidden,
         direction="bidirectional" if layers.bidirectional else "forward",
@@ -159,10 +265,6 @@ def _rows(op: Builder, cell: _Cell, weight: Tensor, hidden: int) -> Tensor:
 
 def _joined(op: Builder, directions: Sequence[Tensor]) -> Tensor:
     return directions[0] if len(directions) == 1 else op.Concat(*directions, axis=0)
-
-
-def _first_state(op: Builder, rows: _Rows, state: Tensor) -> Tensor | None:
-    return None if _is_zero(state) else rows.at_least_one(op.cast(state, _COMPUTES_IN))
 
 
 def _of_layer(op: Builder, state: Tensor | None, layer: int, layers: _Layers) -> Tensor | None:
