@@ -19,7 +19,7 @@ Step = Callable[[Builder, Tensor, Tensor, Sequence[Tensor]], list[Tensor]]
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of one layer: its weights in torch's layout, and whether it goes from the last step to the first."""
+    """One direction of one layer: its weights in torch's layout, and whether it goes from the last step backwards."""
 
     weights: Sequence[Tensor]
     has_biases: bool
