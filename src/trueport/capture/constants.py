@@ -34,9 +34,12 @@ class Constants:
         self._known[weight.value] = weight.tensor
         self._weights.add(weight.value)
 
+    def producer(self, value: Value) -> Node | None:
+        return self._producer.get(value)
+
     def place_of(self, value: Value) -> Place | None:
         """The line that made a value."""
-        node = self._producer.get(value)
+        node = self.producer(value)
         return node.place if node is not None else None
 
     def made_by(self, node: Node) -> None:

@@ -48,17 +48,18 @@ class Demand:
         self._rewriting, self._libraries = rewriting, libraries
         self._tails_left = _MOST_TAILS
 
-    def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> None:
-        """A plain answer is wanted where only a symbol is known."""
+    def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> bool:
+        """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it."""
         frame = places.deciding_frame()
         if frame is None:
-            return
+            return False
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.
         branches = not isinstance(expr, sympy.Expr) and all(s in symbols.size_symbols for s in expr.free_symbols)
         if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
-            return
+            return True
         self.require(frame, places)
+        return True
 
     def require(self, frame: FrameType | None, places: Places, place: Place | None = None) -> None:
         """Ask for the function of this frame to be rewritten, unless it is already."""

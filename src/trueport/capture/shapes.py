@@ -7,13 +7,14 @@ assumption of the trace like any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
 
 from trueport.capture.image_shapes import IMAGE_RESULTS
-from trueport.torch_internals import OpOverload
+from trueport.torch_internals import GuardOnDataDependentSymNode, OpOverload
 
 aten = torch.ops.aten
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,6 +36,20 @@ def result_of(*ops: OpOverload) -> Callable[[F], F]:
         return function
 
     return register
+
+
+@result_of(aten.view.default)
+def _view(self: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
+    """Torch asks how the memory lies, which has no answer where only the run tells the sizes; a graph has no memory."""
+    try:
+        return aten.view.default(self, size)  # type: ignore[no-any-return]
+    except GuardOnDataDependentSymNode:
+        others: Any = math.prod(length for length in size if not _is_open(length))
+        return self.new_empty([self.numel() // others if _is_open(length) else length for length in size])
+
+
+def _is_open(length: Any) -> bool:
+    return isinstance(length, int) and length == -1
 
 
 @result_of(aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input)

@@ -17,7 +17,7 @@ from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all
 class Symbols:
     """Owns the ShapeEnv of one trace."""
 
-    def __init__(self, places: Places, asked: Callable[[sympy.Basic], None]) -> None:
+    def __init__(self, places: Places, asked: Callable[[sympy.Basic], bool]) -> None:
         self._places = places
         self.shapes = DecidingShapes(asked, self._note_decision)
         self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)

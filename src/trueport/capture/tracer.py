@@ -26,6 +26,7 @@ from trueport.capture.modes import Functionaliser, Recorder
 from trueport.capture.places import Places
 from trueport.capture.shapes import RESULTS
 from trueport.capture.sharing import Again
+from trueport.capture.size_values import SizeValues
 from trueport.capture.symbols import Symbols
 from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
 from trueport.capture.weights import MemoryKey, Owned
@@ -47,6 +48,7 @@ from trueport.torch_internals import (
 aten = torch.ops.aten
 
 _SAME_VALUE = {aten.detach.default, aten.alias.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
+_NUMBERS = (torch.SymInt, torch.SymFloat)
 _ITEMS = {aten._local_scalar_dense.default, aten.item.default}
 
 
@@ -92,6 +94,8 @@ class Tracer:
         way = self._ways.of(op)
         if way is Way.LIFT:
             return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]
+        if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
+            args = (self._as_tensor(op, args[0]), *args[1:])
         args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
         if self.writes.sharing.any_stale:
             self._check_read((args, tuple(kwargs.values())))
@@ -105,6 +109,15 @@ class Tracer:
         returned = self.functionaliser.plainly(op, types, args, kwargs)
         self.writes.view(returned)
         return returned
+
+    def _as_tensor(self, op: OpOverload, number: Any) -> Any:
+        """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""
+        if not isinstance(op._schema.arguments[0].type, torch.TensorType):
+            return number
+        with self.functionaliser:
+            return torch.scalar_tensor(
+                number, dtype=torch.int64 if isinstance(number, torch.SymInt) else torch.get_default_dtype()
+            )
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
@@ -237,11 +250,15 @@ class Tracer:
         return twin
 
     def _item(self, op: OpOverload, fake: torch.Tensor) -> Any:
-        """`.item()`: a plain number where the tensor is a constant of the model, otherwise a new symbol."""
+        """`.item()`: a plain number where the tensor is a constant of the model, an expression where it was made of
+        sizes, otherwise a new symbol."""
         known = self.constants.evaluate(self.value(fake))
         if known is not None:
             with outside_all_modes():
                 return known.item()
+        size = SizeValues(self.symbols, self.constants).number(self.value(fake))
+        if size is not None:
+            return size
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
         expr = returned.node.expr

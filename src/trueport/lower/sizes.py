@@ -82,8 +82,13 @@ class Sizes:
             return int(size)
         if (declared := self._declared.get(size)) is None:
             known = size.xreplace(self._names)
-            declared = self._declared[size] = int(known) if known.is_Integer else str(known)
+            declared = self._declared[size] = int(known) if known.is_Integer else self._word(known)
         return declared
+
+    def _word(self, size: sympy.Expr) -> str:
+        """`n//2` speaks for itself; an expression of a number that only the run tells says nothing, and gets a name."""
+        computed = size.atoms(sympy.Function) and not size.free_symbols <= set(self._names.values())
+        return f"computed_{len(self._declared)}" if computed else str(size)
 
     # Binding
 

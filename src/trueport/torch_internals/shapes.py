@@ -12,6 +12,7 @@ import torch.fx.experimental._config as _shape_config
 from torch._dynamo.source import ConstantSource as _ConstantSource
 from torch.fx.experimental.sym_node import SymNode as _SymNode
 from torch.fx.experimental.symbolic_shapes import DimDynamic as _DimDynamic
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as _GuardOnDataDependentSymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
@@ -23,9 +24,12 @@ def size_oblivious() -> contextlib.AbstractContextManager[None]:
 
 
 class DecidingShapes(_ShapeEnv):
-    """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size."""
+    """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size.
 
-    def __init__(self, before: Callable[[sympy.Basic], None], on_guard: Callable[[sympy.Basic], None]) -> None:
+    `before` hears of each question first, and says whether it is Python code of the user's that asks.
+    """
+
+    def __init__(self, before: Callable[[sympy.Basic], bool], on_guard: Callable[[sympy.Basic], None]) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
         self._before, self._on_guard = before, on_guard
         self._deciding = False
@@ -37,11 +41,16 @@ class DecidingShapes(_ShapeEnv):
             return self._facts[orig_expr]
         forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
         deciding, self._deciding = self._deciding, True
+        general = None
         try:
             if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:
-                self._before(orig_expr)
+                general = None if self._before(orig_expr) else self._in_general(orig_expr)
             known = len(self.guards)
             decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
+        except _GuardOnDataDependentSymNode:
+            if general is None:
+                raise
+            return general
         finally:
             self._deciding = deciding
         for guard in self.guards[known:]:
@@ -78,6 +87,23 @@ class DecidingShapes(_ShapeEnv):
             if size.xreplace(sizes) != 1:
                 return False
         return True
+
+    def _in_general(self, expr: sympy.Basic) -> sympy.Basic | None:
+        """What a kernel of torch's is told that asks whether a size which only the run tells is 0 or 1: that it is not.
+
+        The way for any size serves those as well; whether it does, the inputs that verification draws tell.
+        """
+        if not expr.is_Relational or not {sympy.Integer(0), sympy.Integer(1)} & set(expr.args):
+            return None
+        symbols = sorted(expr.free_symbols, key=str)
+        if not all(self.var_to_range[s].lower >= 0 for s in symbols):
+            return None
+        answers = {
+            expr.xreplace({s: self.backed_var_to_val.get(s, sympy.Integer(0)) + more for s in symbols})
+            for more in (4, 7, 1000)
+        }
+        only = answers.pop() if len(answers) == 1 else None
+        return only if only in (sympy.true, sympy.false) else None
 
     @contextlib.contextmanager
     def where(self, fact: sympy.Basic) -> Iterator[None]:
