@@ -29,7 +29,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Examined, examine, run_eager, run_with_state
+from trueport.examine import Examined, Precisely, examine, run_eager, run_with_state
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
@@ -184,7 +184,9 @@ def verify(
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
-        checked = check_file(file, job, lambda values, grad=False: run_eager(job, values, grad), **asked)
+        checked = check_file(
+            file, job, lambda values, grad=False: run_eager(job, values, grad), Precisely(job, run_eager), **asked
+        )
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
 
@@ -325,6 +327,7 @@ class _Run:
                 lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
                 lambda part: lower(part, self.opset, self.custom),
+                Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
                 **asked,
             )
         finally:

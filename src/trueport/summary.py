@@ -129,9 +129,15 @@ def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
         "searched": checked.searched,
         "refused_by_eager": checked.refused_by_eager,
         "excused": checked.excused,
-        "tolerances": {name: str(tolerance) for name, tolerance in checked.tolerances.items()},
+        "tolerances": {name: _tolerance(checked, name) for name in checked.tolerances},
         "seed": checked.seed,
     }
+
+
+def _tolerance(checked: CheckResult, name: str) -> str:
+    own = checked.own_errors.get(name)
+    besides = "" if own is None else f" + up to {own:.1g} for eager's own rounding, measured against float64"
+    return f"{checked.tolerances[name]}{besides}"
 
 
 def _decision(decision: Decision) -> DecisionSummary:

@@ -290,6 +290,7 @@ class Check:
             refused_by_eager=self.refused,
             excused=tuple(self.excused),
             tolerances=self.comparer.tolerances,
+            own_errors=self.comparer.own_errors,
             seed=self.seed,
             decisions=self.comparer.reference.tally.decisions(),
             searched=self.searched,

@@ -114,14 +114,16 @@ def compare(expected: Expected, got: RuntimeValue, tolerance: Tolerance | None =
     return judge(expected, got, tolerance).difference
 
 
-def judge(expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None) -> Verdict:
-    """`compare`, with the size of the largest error."""
+def judge(
+    expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None, slack: torch.Tensor | None = None
+) -> Verdict:
+    """`compare`, with the size of the largest error. `slack` is allowed each element of a tensor besides."""
     if isinstance(expected, bool | int | float):
         return _judge_number(expected, got, tolerance)
     if isinstance(expected, torch.Tensor):
         if isinstance(got, tuple):
             return Verdict(Difference(DifferenceKind.STRUCTURE, "a tensor", f"a sequence of {len(got)} tensors"))
-        return _judge_tensor(expected, got, tolerance)
+        return _judge_tensor(expected, got, tolerance, slack)
     if not isinstance(got, tuple) or len(got) != len(expected):
         found = f"a sequence of {len(got)}" if isinstance(got, tuple) else "a tensor"
         return Verdict(Difference(DifferenceKind.STRUCTURE, f"a sequence of {len(expected)}", found))
@@ -144,7 +146,9 @@ def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | No
     return judge(tensor, got, tolerance)
 
 
-def _judge_tensor(expected: torch.Tensor, got: TensorData, tolerance: Tolerance | None) -> Verdict:
+def _judge_tensor(
+    expected: torch.Tensor, got: TensorData, tolerance: Tolerance | None, slack: torch.Tensor | None = None
+) -> Verdict:
     if tuple(expected.shape) != got.shape:
         return Verdict(Difference(DifferenceKind.SHAPE, str(list(expected.shape)), str(list(got.shape))))
     if dtype_name(expected.dtype) != got.dtype:
@@ -155,7 +159,7 @@ def _judge_tensor(expected: torch.Tensor, got: TensorData, tolerance: Tolerance 
     theirs = to_torch(got)
     if not (ours.is_floating_point() or ours.is_complex()):
         return _judge_exactly(ours, theirs)
-    return _judge_floats(ours, theirs, tolerance or tolerance_for(ours.dtype))
+    return _judge_floats(ours, theirs, tolerance or tolerance_for(ours.dtype), slack)
 
 
 def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Verdict:
@@ -174,10 +178,14 @@ def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Verdict:
     return Verdict(difference)
 
 
-def _judge_floats(ours: torch.Tensor, theirs: torch.Tensor, tolerance: Tolerance) -> Verdict:
+def _judge_floats(
+    ours: torch.Tensor, theirs: torch.Tensor, tolerance: Tolerance, slack: torch.Tensor | None
+) -> Verdict:
     shape = tuple(ours.shape)
     precise, given = as_float64(ours), as_float64(theirs)
     allowed = tolerance.allowed(precise)
+    if slack is not None:
+        allowed = allowed + slack
     both_nan = precise.isnan() & given.isnan()
     error = torch.where(both_nan | (precise == given), 0.0, (precise - given).abs())
     # A NaN on one side only, or an infinity against anything else, is off by more than can be measured.
@@ -208,6 +216,11 @@ def as_float64(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.element_size() == 1:
         tensor = tensor.float()  # torch widens the float8 kinds one step at a time
     return tensor.double()
+
+
+def scale_of(tensor: torch.Tensor) -> float:
+    """Of a tensor in float64."""
+    return _scale(torch.where(tensor.isfinite(), tensor.abs(), 0.0))
 
 
 def _scale(magnitude: torch.Tensor) -> float:

@@ -10,12 +10,13 @@ import torch
 
 from trueport.errors import TrueportError
 from trueport.load.job import Job
-from trueport.verify.compare import Expected, Tolerance, Verdict, judge, tolerance_for
+from trueport.verify.compare import DifferenceKind, Expected, Tolerance, Verdict, judge, tolerance_for
 from trueport.verify.reference import Reference
 from trueport.verify.sandbox import Limits, LoadedModel, WorkerFailure
 from trueport.verify.sensitivity import excuse
 from trueport.verify.tensors import RuntimeValue, TensorData
 from trueport.verify.trail import Trail
+from trueport.verify.yardstick import Rejudged, rejudged
 
 Allowed = float | Mapping[str, float] | None
 """A tolerance of the user's own: for all outputs, or by the name of the output."""
@@ -74,6 +75,8 @@ class Comparer:
     rtol: Allowed = None
     atol: Allowed = None
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
+    own_errors: dict[str, float] = field(default_factory=dict)
+    """By output, what was allowed besides for eager's own rounding, where that was needed."""
 
     def compare(self, values: Sequence[object], is_example: bool = False) -> Outcome:
         """Raises only what eager raises on the example."""
@@ -99,9 +102,14 @@ class Comparer:
         tolerances = tuple(self._tolerance(*each) for each in zip(self.output_names, expected, strict=True))
         verdicts = tuple(judge(*each) for each in zip(expected, got, tolerances, strict=True))
         reason = ""
+        if _only_floats_differ(verdicts, expected):
+            again = self._beside_float64(values, trail, expected, got, tolerances)
+            if again is not None:
+                verdicts, reason = again.verdicts, again.excuse
         if any(verdict.difference is not None for verdict in verdicts):
             reason = (
-                self._overflow(values, expected, is_example)
+                reason
+                or self._overflow(values, expected, is_example)
                 or self._otherwise(values, got, tolerances)
                 or self._uncertain(values, expected, got, tolerances)
                 or ""
@@ -117,6 +125,25 @@ class Comparer:
             eager_seconds=eager_seconds,
             runtime_seconds=runtime_seconds,
         )
+
+    def _beside_float64(
+        self,
+        values: Sequence[object],
+        trail: Trail,
+        expected: Sequence[Expected],
+        got: Sequence[RuntimeValue],
+        tolerances: Sequence[Tolerance],
+    ) -> Rejudged | None:
+        """Judged again by the model in float64; None where it does not run so, or decides otherwise there."""
+        precise, precise_trail = self.reference.precisely(values)
+        if precise is None or len(precise) != len(expected) or precise_trail.ways != trail.ways:
+            return None
+        strict = [_of(self.rtol, name) is not None or _of(self.atol, name) is not None for name in self.output_names]
+        again = rejudged(expected, precise, got, tolerances, strict)
+        for name, allowed in zip(self.output_names, again.allowed, strict=True):
+            if allowed:
+                self.own_errors[name] = max(self.own_errors.get(name, 0.0), allowed)
+        return again
 
     def _otherwise(
         self, values: Sequence[object], got: Sequence[RuntimeValue], tolerances: Sequence[Tolerance]
@@ -161,6 +188,17 @@ def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
     tensors = [*job.model.parameters(), *job.model.buffers(), *(leaf.value for leaf in job.inputs)]
     found = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()}
     return tuple(sorted((dtype for dtype in found if dtype.itemsize > 1), key=str))
+
+
+def _only_floats_differ(verdicts: Sequence[Verdict], expected: Sequence[Expected]) -> bool:
+    """Whether there is a difference, and all that there is may be one of rounding."""
+    differing = [(v.difference, e) for v, e in zip(verdicts, expected, strict=True) if v.difference is not None]
+    return bool(differing) and all(
+        difference.kind is DifferenceKind.VALUES
+        and isinstance(value, torch.Tensor)
+        and (value.is_floating_point() or value.is_complex())
+        for difference, value in differing
+    )
 
 
 def _all_finite(values: Sequence[object]) -> bool:

@@ -32,6 +32,7 @@ def check_exported(
     flatten_outputs: FlattenOutputs,
     output_names: Sequence[str],
     lower: Lower,
+    run_precisely: RunEager | None = None,
     **options: Unpack[Options],
 ) -> CheckResult:
     """`check_model` for a file that `lower` made of `graph`."""
@@ -51,7 +52,7 @@ def check_exported(
     return check_model(
         path,
         job,
-        Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph)),
+        Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph), precisely=run_precisely),
         output_names,
         **{**options, "working_dtypes": _floats_of(graph)},  # type: ignore[arg-type]
         fixed_feeds=graph.lifted,

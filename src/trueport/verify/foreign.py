@@ -22,7 +22,7 @@ from trueport.verify.eager_values import Recogniser
 from trueport.verify.instrument import functions_run_by
 from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
 from trueport.verify.mismatch import Divergence
-from trueport.verify.reference import Reference
+from trueport.verify.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
 from trueport.verify.tensors import dtype_of
@@ -37,7 +37,13 @@ class RunEitherWay(Protocol):
     def __call__(self, values: Sequence[object], grad: bool = False) -> object: ...
 
 
-def check_file(path: Path, job: Job, run_eager: RunEitherWay, **options: Unpack[Options]) -> CheckResult:
+def check_file(
+    path: Path,
+    job: Job,
+    run_eager: RunEitherWay,
+    run_precisely: RunEager | None = None,
+    **options: Unpack[Options],
+) -> CheckResult:
     """Compare a file with eager. Its inputs and outputs are matched by name or by order; where the job declares no free
     size, the file's own are taken. Raises only what eager raises on the example.
     """
@@ -45,10 +51,12 @@ def check_file(path: Path, job: Job, run_eager: RunEitherWay, **options: Unpack[
     if isinstance(opened, Diagnostic):
         return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
     with opened.loaded:
-        return _check(opened, job, run_eager, options)
+        return _check(opened, job, run_eager, run_precisely, options)
 
 
-def _check(opened: Opened, job: Job, run_eager: RunEitherWay, options: Options) -> CheckResult:
+def _check(
+    opened: Opened, job: Job, run_eager: RunEitherWay, run_precisely: RunEager | None, options: Options
+) -> CheckResult:
     loaded = opened.loaded
     example = [leaf.value for leaf in job.leaves]
     found, structure = flatten(run_eager(example), root_in_names=False)
@@ -83,6 +91,7 @@ def _check(opened: Opened, job: Job, run_eager: RunEitherWay, options: Options) 
         expected,
         functions_run_by(lambda: run_eager(example)),
         otherwise=lambda values: run_eager(values, grad=True),
+        precisely=run_precisely,
     )
     result = check_opened(opened, job, reference, inputs.feed, [name for name, _ in outputs], **settled)
     return result.with_findings([_absent(leaf) for leaf in missing])

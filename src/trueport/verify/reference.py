@@ -29,7 +29,7 @@ class Reference:
     """The user's model, asked for answers.
 
     `codes` are the functions whose decisions are counted; `kept_alive` tells those that the exported graph holds.
-    `otherwise` is another way to run the model whose answers are right as well.
+    `otherwise` is another way to run the model whose answers are right as well; `precisely` runs it in float64.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class Reference:
         kept_alive: Relevant | None = None,
         patience: float | None = None,
         otherwise: RunEager | None = None,
+        precisely: RunEager | None = None,
     ) -> None:
         self._run_eager, self._flatten = run_eager, flatten_outputs
         self.codes = tuple(codes)
-        self._otherwise = otherwise
+        self._otherwise, self._precisely = otherwise, precisely
         self.tally = Tally(kept_alive)
         self._patience = patience
         self._example_seconds = 0.0
@@ -71,6 +72,14 @@ class Reference:
             return None
         returned, accepted = self._returned(values, must_run=False, run=self._otherwise)
         return self._flatten(returned) if accepted else None
+
+    def precisely(self, values: Sequence[object]) -> tuple[list[Expected] | None, Trail]:
+        """What the model gives in float64, and what it decides then; None where it does not run in float64."""
+        with followed(self._seconds(_PATIENCE)) as trail:
+            returned, accepted = None, False
+            if self._precisely is not None:
+                returned, accepted = self._returned(values, must_run=False, run=self._precisely)
+        return (self._flatten(returned) if accepted else None), trail
 
     def guided(self, values: Sequence[object]) -> Trail | None:
         """What eager decides on these values, with every test measured; None where it refuses them."""

@@ -37,6 +37,8 @@ class CheckResult:
     excused: tuple[str, ...] = ()
     """Inputs on which the two differ and eager's own answer is no firmer than that, each with the reason."""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    own_errors: Mapping[str, float] = field(default_factory=dict)
+    """By output, what was allowed besides for eager's own rounding error, where that was needed."""
     seed: int = 0
     decisions: tuple[Decision, ...] = ()
     """The branches and loops of the user's code, and on how many of the inputs each way was taken."""

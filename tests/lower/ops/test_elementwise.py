@@ -125,7 +125,17 @@ def test_special_values():
     x = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0])
 
     def forward(x):
-        return torch.isnan(x), torch.isinf(x), torch.signbit(x), x.nan_to_num(), x.clamp(-2, 2), x.relu(), x == x
+        return (
+            torch.isnan(x),
+            torch.isinf(x),
+            torch.signbit(x),
+            x.nan_to_num(),
+            x.clamp(-2, 2),
+            x.clamp(min=0),
+            x.clamp(max=0),
+            x.relu(),
+            x == x,
+        )
 
     check(forward, (x,))
     check(lambda x: (x.nan_to_num(1.0, 2.0, -2.0), torch.sign(x)[1:], x.softmax(0)), (x,))

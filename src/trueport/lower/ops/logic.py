@@ -147,8 +147,10 @@ def hardtanh(op: Builder, self: Tensor, min_val: Scalar = -1, max_val: Scalar = 
 
 
 def _clamped(op: Builder, self: Tensor, low: Operand, high: Operand) -> Tensor:
-    """`Clip` where the bounds are numbers; tensors may broadcast, which only `Max` and `Min` do."""
-    if not isinstance(low, Tensor) and not isinstance(high, Tensor):
+    """`Clip` where the bounds are numbers; tensors may broadcast, which only `Max` and `Min` do. Of a float with one
+    bound `Clip` would also cut an infinity off: its other bound is then the largest finite number."""
+    one_sided = (low is None or high is None) and self.element.is_floating_point()
+    if not (isinstance(low, Tensor) or isinstance(high, Tensor) or one_sided):
         return op.Clip(self, low, high)
     if low is not None:
         self = op.Max(self, low)

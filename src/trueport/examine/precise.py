@@ -1,0 +1,38 @@
+"""The model in float64: a yardstick for how far eager's own answer is off."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from trueport.load.job import Job
+
+_LARGEST = 1 << 30
+"""Bytes of weights. A larger model would be copied for longer than anybody waits for a yardstick."""
+
+
+class Precisely:
+    """Runs a model in float64. The copy is made when it is first asked for, which most never are.
+
+    Raises whatever a model raises that is not made for float64.
+    """
+
+    def __init__(self, job: Job, run: Callable[[Job, Sequence[object]], Any]) -> None:
+        self._job, self._run = job, run
+        self._wide: Job | None = None
+
+    def __call__(self, values: Sequence[object]) -> Any:
+        if self._wide is None:
+            tensors = [*self._job.model.parameters(), *self._job.model.buffers()]
+            if sum(tensor.numel() * tensor.element_size() for tensor in tensors) > _LARGEST:
+                raise MemoryError("too large to be copied for a yardstick")
+            self._wide = replace(self._job, model=copy.deepcopy(self._job.model).double())
+        return self._run(self._wide, [_widened(value) for value in values])
+
+
+def _widened(value: object) -> object:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
