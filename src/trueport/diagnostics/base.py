@@ -7,6 +7,7 @@ the page that `trueport explain CODE` prints, and its instances carry the place,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -51,6 +52,8 @@ class Diagnostic:
     also: tuple[Label, ...] = ()
     seen: tuple[str, ...] = ()
     fix: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What a program may want to know of it, by name: {"size": "batch", "value": "8"}."""
     severity: Severity | None = field(default=None)
 
     @property

@@ -139,6 +139,7 @@ class _Court:
             label=f"makes `{name}` equal {only}",
             seen=(seen,),
             fix=f"use the size itself instead of a number, or do not declare `{name}` free",
+            facts={"size": name, "value": str(only)},
             severity=Severity.WARNING if auto else None,
         )
 
@@ -162,6 +163,7 @@ def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
         place=assumption.place,
         label=f"taken as: {readable(graph, assumption)}",
         fix=f'pass constants=["{name}"] to fix its value, or compute with it instead of deciding by it',
+        facts={"number": name},
     )
 
 

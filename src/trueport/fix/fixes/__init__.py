@@ -1,0 +1,1 @@
+"""One fix per file, discovered by `trueport.fix.registry`; there is no list to keep."""
