@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases clean
+.PHONY: demo test lint format bench cases sweep-ops clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -28,6 +28,10 @@ bench: $(READY)
 
 cases: $(READY)
 	$(BIN)/python -m benchmarks.cases
+
+# Hours, all in all; a run that was interrupted goes on where it stopped. `SWEEP="--dtypes float32 --sizes fixed"` for a part.
+sweep-ops: $(READY)
+	$(BIN)/python -m benchmarks.ops $(SWEEP)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 
 from benchmarks.compare import Array
 from benchmarks.leaves import Leaf
+
+_BFLOAT16 = onnx.TensorProto.BFLOAT16
 
 NUMPY_OF = {
     "tensor(double)": np.float64,
@@ -38,7 +43,16 @@ class OnnxModel:
 
     def __call__(self, leaves: Sequence[tuple[str, Leaf]]) -> list[Array]:
         feed = {i.name: _as_array(leaf, i.type, i.shape) for i, leaf in self._pair(leaves)}
-        return list(_flat_arrays(self._session.run(None, feed)))
+        names = [output.name for output in self._session.get_outputs()]
+        if not self._has_bfloat16():
+            return list(_flat_arrays(self._session.run(names, feed)))
+        values = {name: _as_value(array) for name, array in feed.items()}
+        return [_read(value) for value in self._session.run_with_ort_values(names, values)]
+
+    def _has_bfloat16(self) -> bool:
+        """numpy has no such dtype, and so the plain way in and out of the runtime does not either."""
+        ends = [*self._session.get_inputs(), *self._session.get_outputs()]
+        return any(end.type == "tensor(bfloat16)" for end in ends)
 
     def _pair(self, leaves: Sequence[tuple[str, Leaf]]) -> list[tuple[Any, Leaf]]:
         """By name, so that inputs which an exporter froze may be missing; else by position, with or without numbers."""
@@ -57,9 +71,31 @@ class OnnxModel:
 
 def _as_array(leaf: Leaf, onnx_type: str, shape: list[object]) -> Array:
     if isinstance(leaf, torch.Tensor):
-        return leaf.detach().contiguous().numpy()
+        leaf = leaf.detach().resolve_conj().resolve_neg().contiguous()
+        if leaf.is_complex() and "complex" not in onnx_type:
+            leaf = torch.view_as_real(leaf)
+        if leaf.dtype is torch.bfloat16:
+            array: Array = leaf.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+            return array
+        return leaf.numpy()
     dtype = NUMPY_OF[onnx_type]
     return np.full([1] * len(shape), leaf, dtype=dtype)
+
+
+def _as_value(array: Array) -> Any:
+    if array.dtype != ml_dtypes.bfloat16:
+        return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(array.shape), _BFLOAT16)
+    if array.size:
+        ctypes.memmove(value.data_ptr(), np.ascontiguousarray(array).ctypes.data, array.nbytes)
+    return value
+
+
+def _read(value: Any) -> Array:
+    if value.element_type() != _BFLOAT16:
+        return np.asarray(value.numpy())
+    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes()) if value.tensor_size_in_bytes() else b""
+    return np.frombuffer(raw, dtype=ml_dtypes.bfloat16).reshape(value.shape())
 
 
 def _flat_arrays(outputs: Sequence[Any]) -> Sequence[Array]:

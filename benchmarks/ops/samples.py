@@ -1,0 +1,220 @@
+"""Torch's samples of an operator (the OpInfo database) as subjects for the judge."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import unittest.mock
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from benchmarks.judge import Inputs, Subject
+from benchmarks.leaves import Leaf, flatten
+from benchmarks.ops import calls
+
+VARIANTS = ("float32", "float64", "float16", "bfloat16", "int64", "bool", "complex64")
+LARGEST = 1 << 18
+"""Elements in one sample; more is not cheap."""
+UNINITIALISED = frozenset(
+    (
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_strided",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "resize_as_",
+    )
+)
+"""Operators whose result holds what the memory held before."""
+
+
+@dataclass(frozen=True)
+class Unmeasurable:
+    """A sample that says nothing about an exporter, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A sample, split into the tensors that become inputs and the rest."""
+
+    tensors: list[torch.Tensor]
+    constants: list[Any]
+    spec: Any
+
+    def rebuild(self, tensors: Sequence[Any]) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.constants]
+        return pytree.tree_unflatten(leaves, self.spec)
+
+
+@functools.cache
+def database() -> dict[str, Any]:
+    """Operators by name, `linalg.norm` or `norm.fro`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {_name(info): info for info in op_db}
+
+
+def _name(info: Any) -> str:
+    return info.name + (f"/{info.variant_test_name}" if info.variant_test_name else "")
+
+
+def operators(variant: str) -> list[str]:
+    """Those that eager computes in this dtype on the CPU."""
+    dtype = getattr(torch, variant)
+    return [name for name, info in database().items() if dtype in info.supported_dtypes("cpu")]
+
+
+def subjects(name: str, variant: str, free: bool, limit: int | None) -> Iterator[Subject | Unmeasurable]:
+    """The samples of one operator, in torch's order. Samples are drawn twice: the second draw is other values of the
+    same structure, which eager accepts because torch made them so."""
+    dtype = getattr(torch, variant)
+    first, second = _drawn(name, dtype, seed=0), _drawn(name, dtype, seed=1)
+    if isinstance(first, Unmeasurable):
+        yield first
+        return
+    for index in chosen(len(first), limit):
+        call = first[index]
+        other = second[index] if not isinstance(second, Unmeasurable) and index < len(second) else None
+        yield _subject(f"{name} {variant} {index}", name, call, other, free)
+
+
+def chosen(count: int, limit: int | None) -> list[int]:
+    """Which of so many samples: the first three, and others evenly over the rest, which often is a product of options
+    of which the last varies fastest."""
+    if limit is None or count <= limit:
+        return list(range(count))
+    first = list(range(min(3, limit)))
+    rest = limit - len(first)
+    step = (count - len(first)) / rest if rest else 0
+    return first + [len(first) + int(i * step + step / 2) for i in range(rest)]
+
+
+def _drawn(name: str, dtype: torch.dtype, seed: int) -> list[_Call] | Unmeasurable:
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    try:
+        drawn = database()[name].sample_inputs("cpu", dtype, requires_grad=False)
+        return [_split(((sample.input, *sample.args), sample.kwargs)) for sample in drawn]
+    except Exception as error:  # noqa: BLE001 torch's own generator of samples may raise anything
+        return Unmeasurable(f"torch cannot make its samples: {type(error).__name__}: {str(error)[:80]}")
+
+
+def _split(sample: Any) -> _Call:
+    leaves, spec = pytree.tree_flatten(sample)
+    return _Call([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)], leaves, spec)
+
+
+def _subject(title: str, name: str, call: _Call, other: _Call | None, free: bool) -> Subject | Unmeasurable:
+    if name in UNINITIALISED:
+        return Unmeasurable("its result is uninitialised memory")
+    if any(tensor.layout is not torch.strided for tensor in call.tensors):
+        return Unmeasurable("takes a sparse tensor")
+    if sum(tensor.numel() for tensor in call.tensors) > LARGEST:
+        return Unmeasurable("large")
+    function = database()[name].op
+    model = calls.Call(function, lambda tensors: call.rebuild(tensors))  # a function, which copies do not copy
+    if isinstance(fault := _eager_fault(model, call.tensors), Unmeasurable):
+        return fault
+    more: list[Inputs] = [((tensors,), {}) for tensors in _more(model, call, other, free)]
+    axes = ([_free_axes(tensor) for tensor in call.tensors],) if free else None
+    return Subject(title, model, ((call.tensors,), {}), more, axes, calls.__file__)
+
+
+def _free_axes(tensor: torch.Tensor) -> dict[int, Any]:
+    """Every axis of two or more: torch.export takes 0 and 1 for fixed, and broadcasting depends on them."""
+    return {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(tensor.shape) if size > 1}
+
+
+def _more(model: torch.nn.Module, call: _Call, other: _Call | None, free: bool) -> list[list[torch.Tensor]]:
+    """Other values; and, with free sizes, other sizes that eager accepts."""
+    found = []
+    if other is not None and _same_form(call, other) and call.tensors:
+        found.append(other.tensors)
+    if free:
+        found += _shrunk(model, call.tensors)
+    return [tensors for tensors in found if not isinstance(_answers(model, tensors), Unmeasurable)]
+
+
+def _same_form(call: _Call, other: _Call) -> bool:
+    def form(one: _Call) -> list[Any]:
+        return [
+            (x.shape, x.stride(), x.dtype) if isinstance(x, torch.Tensor) else (type(x), str(x)) for x in one.constants
+        ]
+
+    return call.spec == other.spec and form(call) == form(other)
+
+
+def _shrunk(model: torch.nn.Module, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """One row less on every free axis; where eager refuses that, on all axes of one size. Cutting keeps an order
+    sorted, a matrix positive definite and values distinct, which growing would not."""
+
+    def cut(these: Callable[[int], bool]) -> list[torch.Tensor]:
+        return [
+            tensor[tuple(slice(0, size - 1) if size > 1 and these(size) else slice(None) for size in tensor.shape)]
+            if tensor.dim()
+            else tensor
+            for tensor in tensors
+        ]
+
+    sizes = sorted({size for tensor in tensors for size in tensor.shape if size > 1})
+    if not sizes:
+        return []
+    everything = cut(lambda size: True)
+    if not isinstance(_answers(model, everything), Unmeasurable):
+        return [everything]
+    return [cut(lambda size, wanted=size: size == wanted) for size in sizes[:3]]  # type: ignore[misc]
+
+
+def _eager_fault(model: torch.nn.Module, tensors: list[torch.Tensor]) -> Unmeasurable | None:
+    """Why eager itself cannot be compared with."""
+    first, second = _answers(model, tensors, seed=0), _answers(model, tensors, seed=1)
+    for answer in (first, second):
+        if isinstance(answer, Unmeasurable):
+            return answer
+    assert not isinstance(first, Unmeasurable) and not isinstance(second, Unmeasurable)
+    if not first:
+        return Unmeasurable("no result that a model could give")
+    same = len(first) == len(second) and all(_same(a, b) for a, b in zip(first, second, strict=True))
+    return None if same else Unmeasurable("eager is not deterministic")
+
+
+def _answers(model: torch.nn.Module, tensors: list[torch.Tensor], seed: int = 0) -> list[Leaf] | Unmeasurable:
+    torch.manual_seed(seed)
+    reseed = torch.manual_seed
+    try:
+        # Some of torch's samples seed the generator themselves: then with another seed.
+        with torch.no_grad(), unittest.mock.patch("torch.manual_seed", lambda given: reseed(given + seed)):
+            found = flatten(model(copy.deepcopy(tensors)))
+    except TypeError as error:
+        return Unmeasurable(str(error)[:80])
+    except Exception as error:  # noqa: BLE001 whatever eager raises, there is nothing to compare with
+        return Unmeasurable(f"eager refuses: {type(error).__name__}: {str(error)[:80]}")
+    if any(isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided for leaf in found):
+        return Unmeasurable("gives a sparse tensor")
+    return found
+
+
+def _same(a: Leaf, b: Leaf) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bits(a), _bits(b))
+    return type(a) is type(b) and (a == b or a != a)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN equals itself."""
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if flat.is_complex():
+        flat = torch.view_as_real(flat)
+    return torch.nan_to_num(flat.double(), nan=1.2345e300) if flat.is_floating_point() else flat
