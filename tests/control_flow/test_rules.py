@@ -241,22 +241,6 @@ def test_asynchronous_code():
     assert found.fix
 
 
-def test_a_yield_across_arms():
-    def parts(x):
-        yield x
-        if x.sum() > 0:
-            yield x * 2
-
-    def model(x):
-        return sum(parts(x))
-
-    found = refused(model, (UP,))
-    assert found.code == "TP107"
-    assert "yield" in found.message
-    assert found.where.line == parts.__code__.co_firstlineno + 2
-    assert "list" in found.fix
-
-
 def test_a_pattern_that_is_not_rewritten():
     def model(x):
         match {"n": x.sum().item()}:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
+from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.sequences import OpenSequence, refuse
@@ -133,6 +134,8 @@ def _rows(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[tor
     """All items along a first axis, and what makes a result of them what Python would give: numbers give numbers."""
     if isinstance(items, torch.Tensor):
         return items, lambda result: result
+    if isinstance(items, Generated):
+        items = items.collected()
     if not is_open(items):
         items = control.collect(items, lambda item: item)
     column, _ = items.rows().only
@@ -144,6 +147,8 @@ def _rows(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[tor
 
 @traced_for(enumerate)
 def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
+    if isinstance(items, Generated):
+        return items.enumerated(start)
     sequence = control.sequence(items)
     if sequence is None:
         return enumerate(items, start)
@@ -172,6 +177,8 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
     if isinstance(items, itertools.count):
         first, second = itertools.islice(copy.copy(items), 2)
         return OpenSequence(None, lambda i: first + i * (second - first))
+    if isinstance(items, Generated):
+        items = items.collected()
     if isinstance(items, range):
         return OpenSequence(len(items), lambda i: items.start + i * items.step)
     if not isinstance(items, Sized):
@@ -196,6 +203,8 @@ def _reversed(control: ControlFlow, items: Any) -> Any:
 
 @traced_for(map)
 def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) -> Any:
+    if len(iterables) == 1 and isinstance(iterables[0], Generated):
+        return iterables[0].mapped(function)
     if all(control.sequence(items) is None for items in iterables):
         return map(function, *iterables)
     sequence = _zip(control, *iterables)
@@ -204,6 +213,8 @@ def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) ->
 
 @traced_for(list)
 def _list(control: ControlFlow, *args: Any) -> Any:
+    if args and isinstance(args[0], Generated):
+        return args[0].collected()
     sequence = control.sequence(args[0]) if args else None
     return control.new_list(*args) if sequence is None else control.collect(sequence, lambda item: item)
 
@@ -212,3 +223,8 @@ def _list(control: ControlFlow, *args: Any) -> Any:
 def _tuple(control: ControlFlow, *args: Any) -> Any:
     sequence = control.sequence(args[0]) if args else None
     return tuple(*args) if sequence is None else control.collect(sequence, lambda item: item)
+
+
+@traced_for(next)
+def _next(_: ControlFlow, items: Any, *default: Any) -> Any:
+    return items.first(*default) if isinstance(items, Generated) else next(items, *default)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
-from types import CellType, TracebackType
+from types import CellType, FunctionType, GeneratorType, TracebackType
 from typing import Any
 
 import sympy
@@ -15,6 +17,7 @@ import torch
 from trueport.capture import builtin_sequences  # noqa: F401  (registers itself)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.disagreement import Disagreement
+from trueport.capture.generators import Generated
 from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import Parts, TracedList, is_open
@@ -23,7 +26,7 @@ from trueport.capture.maybe import Maybe, flag_of, known, value_of
 from trueport.capture.merging import Blank, Merging, Symbolic, inside
 from trueport.capture.merging_lists import merged_parts
 from trueport.capture.places import Places
-from trueport.capture.sequences import OpenSequence
+from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sharing import Left
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, fill
@@ -31,6 +34,9 @@ from trueport.capture.writes import Write
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+
+_MOST_UNKNOWN = 1000
+"""Rounds of a loop that a traced value ends, over an iterable that does not tell its length."""
 
 
 @dataclass
@@ -282,12 +288,43 @@ class ControlFlow:
         """The open sequence behind an iterable, or None where its length is plain."""
         if isinstance(value, OpenSequence):
             return value
+        if isinstance(value, Generated):
+            value = value.collected()
         if is_open(value):
             return value.sequence()
         if isinstance(value, torch.Tensor) and value.dim() > 0:
             length: Any = value.shape[0]
             return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
         return None
+
+    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
+        if not isinstance(over, itertools.count):
+            return None
+        first, second = itertools.islice(copy.copy(over), 2)
+        if not self.becomes_traced(lambda: round(first), state):
+            return None
+        return OpenSequence(None, lambda i: first + i * (second - first))
+
+    def stopped_early(self, over: Any, count: int) -> None:
+        if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
+            self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
+        if count > _MOST_UNKNOWN and not isinstance(over, Sized):
+            refuse(
+                "a traced value ends this loop, and what it goes through gives ever more items",
+                "use a `while` loop, or a generator of the model's own",
+            )
+
+    def generator(self, run: Callable[..., None]) -> Any:
+        return Generated(run)
+
+    def generator_behind(self, over: Any) -> Any:
+        if isinstance(over, Generated):
+            return over
+        own = getattr(type(over), "__iter__", None)
+        if not isinstance(own, FunctionType) or self.tracer.places.is_foreign(own.__code__):
+            return None
+        started = own(over)  # an object of the user's, whose `__iter__` may be such a generator
+        return started if isinstance(started, Generated) else None
 
     # --- other questions
 

@@ -79,9 +79,9 @@ class World:
 
     def _keep_cells(self, function: FunctionType, depth: int) -> None:
         room = (function.__module__ or "").split(".")[0]
-        if room == "trueport":  # a wrapper around functions of the user's
+        if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():
-                if isinstance(_content(cell), FunctionType):
+                if isinstance(_content(cell), (FunctionType, list)):
                     self._keep(_content(cell), depth)
         if room in _FOREIGN:
             return

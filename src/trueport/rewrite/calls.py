@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple".split()
+    " len range enumerate zip reversed map list tuple next".split()
 )
 
 

@@ -18,8 +18,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from trueport.rewrite.build import RUNTIME
-from trueport.rewrite.rewriter import Unsupported, rewrite
+from trueport.rewrite.rewriter import rewrite
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.unsupported import Unsupported
 
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _LOCK = threading.RLock()

@@ -1,4 +1,4 @@
-"""while, for, and comprehensions.
+"""while and for.
 
 while test: B        →          def tp_body(): nonlocal …; B
                                 runtime.while_(lambda: test, tp_body, get, put, names, look)
@@ -40,31 +40,3 @@ def rewrite_for(rewriter: Rewriter, node: ast.For) -> list[ast.stmt]:
     stop = thunk(name(broke) if broke is not None else ast.Constant(False))
     call = runtime("for_", over, name(body_name), stop, *arguments)
     return [*state, body, same_place(ast.Expr(value=call), node.iter)]
-
-
-def rewrite_comprehension(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp, kind: str) -> ast.expr:
-    """One `for` without `if`s over what may have an open length; all others stay as they are inside."""
-    first = node.generators[0]
-    if len(node.generators) > 1 or first.ifs or first.is_async or not isinstance(first.target, (ast.Name, ast.Tuple)):
-        rewriter.generic_visit(node)
-        return node
-    over = rewriter.visit(first.iter)
-    element = rewriter.visit(node.elt)
-    if isinstance(first.target, ast.Name):
-        params, unpack = [first.target.id], False
-    else:
-        params, unpack = [e.id for e in first.target.elts if isinstance(e, ast.Name)], True
-        if len(params) != len(first.target.elts):
-            rewritten = ast.comprehension(target=first.target, iter=over, ifs=[], is_async=0)
-            return same_place(type(node)(elt=element, generators=[rewritten]), node)
-    args = ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(arg=p) for p in params],
-        vararg=None,
-        kwonlyargs=[],
-        kw_defaults=[],
-        kwarg=None,
-        defaults=[],
-    )
-    each = ast.Lambda(args=args, body=element)
-    return same_place(runtime(kind, over, each, ast.Constant(unpack)), node)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from trueport.rewrite import booleans, branches, calls, loops, matches
+from trueport.rewrite import booleans, branches, calls, comprehensions, generators, loops, matches
 from trueport.rewrite.build import function, name, runtime, same_place
 from trueport.rewrite.exits import Exits
 from trueport.rewrite.names import bound_names
 from trueport.rewrite.scope import FunctionScope
 from trueport.rewrite.tails import with_tails_inside
-
-
-class Unsupported(Exception):
-    """A construct that is not rewritten: its name, its line, and what to write instead."""
-
-    def __init__(self, construct: str, line: int, instead: str) -> None:
-        super().__init__(f"{construct} at line {line}")
-        self.construct, self.line, self.instead = construct, line, instead
+from trueport.rewrite.unsupported import Unsupported
 
 
 def rewrite(node: ast.FunctionDef, tails: Collection[int] = ()) -> ast.FunctionDef:
@@ -37,12 +31,17 @@ class Rewriter(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scopes: list[FunctionScope] = []
+        self.can_hoist = True
+        """Whether a function that is put before the statement sees all the names of the expression."""
+        self._hoisted: list[ast.stmt] = []
 
     @property
     def scope(self) -> FunctionScope:
         return self.scopes[-1]
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if generators.is_generator(node):
+            node = generators.turned_around(node)
         node.body = matches.as_branches(node.body)
         node.body = Exits().function(node.body)
         around = frozenset(n for s in self.scopes for n in s.local_names)
@@ -56,13 +55,34 @@ class Rewriter(ast.NodeTransformer):
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
+        around = self._hoisted
         for statement in statements:
+            self._hoisted = []
             made: Any = self.visit(statement)
+            out += self._hoisted
             out += made if isinstance(made, list) else [made] if made is not None else []
+        self._hoisted = around
         return out or [ast.Pass()]
 
+    def hoist(self, made: ast.FunctionDef) -> str:
+        """Rewrite a function that an expression calls, and put it before the statement. Gives its name."""
+        made.name = f"{made.name}_{self.scope.new_number()}"
+        around = self._hoisted
+        self._hoisted = []
+        rewritten = self.function(made)
+        self._hoisted = [*around, rewritten]
+        return made.name
+
+    @contextlib.contextmanager
+    def without_hoisting(self) -> Iterator[None]:
+        before, self.can_hoist = self.can_hoist, False
+        try:
+            yield
+        finally:
+            self.can_hoist = before
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+        if generators.is_as_it_was(node):
             return node
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         return self.function(node)
@@ -70,7 +90,8 @@ class Rewriter(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         scope = FunctionScope(None, set(), set())
         self.scopes.append(scope)
-        node.body = self.visit(node.body)
+        with self.without_hoisting():
+            node.body = self.visit(node.body)
         self.scopes.pop()
         return node
 
@@ -104,14 +125,16 @@ class Rewriter(ast.NodeTransformer):
         return loops.rewrite_for(self, node)
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
-        return loops.rewrite_comprehension(self, node, "comprehension")
+        return comprehensions.rewrite_comprehension(self, node)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return loops.rewrite_comprehension(self, node, "generator")
+        return comprehensions.rewrite_comprehension(self, node)
 
     def visit_List(self, node: ast.List) -> Any:
         """An empty list, and one that is given a name, may be appended to."""
         self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and any(isinstance(part, ast.Starred) for part in node.elts):
+            return comprehensions.rewrite_unpacking(node)
         named = hasattr(node, "tp_named") or not node.elts
         return same_place(runtime("list_", node), node) if named and isinstance(node.ctx, ast.Load) else node
 
@@ -198,7 +221,5 @@ def _walrus_setters(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]
 
 def _refuse(node: ast.FunctionDef) -> None:
     for inner in ast.walk(node):
-        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
-            raise Unsupported("a generator (`yield`)", inner.lineno, "collect the values in a list and return it")
         if isinstance(inner, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
             raise Unsupported("asynchronous code", inner.lineno, "call it without async")

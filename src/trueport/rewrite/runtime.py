@@ -56,11 +56,23 @@ class Trace(Protocol):
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
         """A loop over a sequence of traced length."""
 
+    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
+        """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
+
+    def stopped_early(self, over: Any, count: int) -> None:
+        """A traced value ended a loop over an iterable of unknown length, of which `count` items were taken."""
+
     def sequence(self, value: Any) -> Any:
         """A sequence of traced length behind `value`, or None where its length is plain."""
 
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """What `each` gives for every item of a sequence of traced length."""
+
+    def generator(self, run: Callable[..., None]) -> Any:
+        """What a call of a generator gives; `run` is its code, which calls what goes through it."""
+
+    def generator_behind(self, over: Any) -> Any:
+        """The generator of rewritten code that going through `over` would run, or None."""
 
     def negate(self, value: Any) -> Any: ...
 
@@ -158,7 +170,7 @@ class RuntimeFunctions:
             body()
             count += 1
 
-    def for_(self, over: Iterable[Any], body: Callable[[Any], None], stop: Thunk, *state: Any) -> None:
+    def for_(self, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, *state: Any) -> None:
         trace = TRACE.trace
         if trace is None:
             for item in over:
@@ -166,7 +178,13 @@ class RuntimeFunctions:
                 if stop():
                     return
             return
+        generator = trace.generator_behind(over)
+        if generator is not None:
+            generator.push(body, stop)
+            return
         sequence = trace.sequence(over)
+        if sequence is None:
+            sequence = trace.endless(over, lambda item: (body(item), stop())[1], State(*state))
         if sequence is not None:
             trace.repeat_for(sequence, body, stop, State(*state))
             return
@@ -176,6 +194,7 @@ class RuntimeFunctions:
                 if stopped is True:
                     return
                 if stopped is not False:
+                    trace.stopped_early(over, count)
                     go_on = trace.truth(trace.negate(stop()))
                     trace.branch(go_on, lambda item=item: body(item), _nothing, State(*state))  # type: ignore[misc]
                     continue
@@ -183,24 +202,43 @@ class RuntimeFunctions:
 
     def comprehension(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace
-        sequence = None if trace is None else trace.sequence(over)
         take = _unpacking(each) if unpack else each
+        if trace is not None and (generator := trace.generator_behind(over)) is not None:
+            return generator.collected(take)
+        sequence = None if trace is None else trace.sequence(over)
         if trace is None or sequence is None:
             return self.list_([take(item) for item in over])
         return trace.collect(sequence, take)
 
     def generator(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace
-        sequence = None if trace is None else trace.sequence(over)
         take = _unpacking(each) if unpack else each
+        if trace is not None and (generator := trace.generator_behind(over)) is not None:
+            return generator.mapped(take)
+        sequence = None if trace is None else trace.sequence(over)
         if trace is None or sequence is None:
             return (take(item) for item in over)
         return trace.collect(sequence, take)
 
     @staticmethod
+    def generated(run: Callable[..., None], plain: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        """A generator's call: its code turned around in a trace, as it was outside of one."""
+        trace = TRACE.trace
+        if trace is None:
+            return plain(*given)
+        return trace.generator(lambda emit, stopped: run(emit, stopped, *given))
+
+    @staticmethod
     def list_(items: list[Any]) -> list[Any]:
         """A list that the code wrote down, which a trace may leave with an open number of items."""
         return items if TRACE.trace is None else TRACE.trace.new_list(items)
+
+    def unpacked(self, *parts: tuple[bool, Any]) -> list[Any]:
+        """`[a, *items]`: items of which the flag is set are unpacked."""
+        made = self.list_([])
+        for unpack, value in parts:
+            made.extend(self.traced(list)(value) if unpack else [value])
+        return made
 
     # --- booleans
 

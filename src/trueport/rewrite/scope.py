@@ -30,10 +30,13 @@ class FunctionScope:
         own = {*parameters(node.args), *bound_names(node.body), *outer} - shared
         return cls(names[0] if names else None, own, shared, outer_names=around)
 
+    def new_number(self) -> int:
+        self.blocks += 1
+        return self.blocks
+
     def block(self, stem: str, params: list[str], body: list[ast.stmt], at: ast.AST) -> tuple[ast.FunctionDef, str]:
         """A piece of the function's code as a function, sharing the names that it binds."""
-        self.blocks += 1
-        identifier = f"tp_{stem}_{self.blocks}"
+        identifier = f"tp_{stem}_{self.new_number()}"
         return same_place(function(identifier, params, self._sharing(body, body) or [ast.Pass()]), at), identifier
 
     def _sharing(self, code: list[ast.stmt], body: list[ast.stmt]) -> list[ast.stmt]:
@@ -54,8 +57,7 @@ class FunctionScope:
         bound = [n for n in bound_names(code) if n in self.local_names or n in self.global_names]
         written = [*bound, *(n for n in read_names(code) if n in self.local_names and n not in bound)]
         seen = [n for n in read_names(code) if n not in written and n in self.outer_names]
-        self.blocks += 1
-        put = f"tp_put_{self.blocks}"
+        put = f"tp_put_{self.new_number()}"
         values = "tp_values"
         targets = ast.Tuple(elts=[name(n, store=True) for n in written], ctx=ast.Store())
         body: list[ast.stmt] = [ast.Assign(targets=[targets], value=name(values))] if written else [ast.Pass()]

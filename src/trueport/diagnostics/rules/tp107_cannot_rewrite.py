@@ -4,7 +4,7 @@ from trueport.diagnostics.base import Diagnostic
 class CannotRewrite(Diagnostic):
     """A branch or a loop depends on a traced value, and the function that holds it cannot be rewritten:
     its source is not available (code made by `exec`, typed at a prompt, or compiled), or it uses a
-    construct that is not rewritten (`yield`, `async`).
+    construct that is not rewritten (`async`, a generator that is sent values or advanced by hand).
 
     ## Why
     A data-dependent branch is kept alive by rewriting the function around it. That needs the function's
@@ -15,7 +15,7 @@ class CannotRewrite(Diagnostic):
     def halves(x):
         while x.abs().sum() > 1:  # <- here
             x = x / 2
-            yield x
+            x = (yield x) or x
 
     class Net(nn.Module):
         def forward(self, x):
@@ -28,11 +28,14 @@ class CannotRewrite(Diagnostic):
 
     ## Mended
     ```python
+    def halves(x):
+        while x.abs().sum() > 1:
+            x = x / 2
+            yield x
+
     class Net(nn.Module):
         def forward(self, x):
-            half = x
-            while half.abs().sum() > 1:
-                half = half / 2
+            for half in halves(x):
                 x = x + half
             return x
 
