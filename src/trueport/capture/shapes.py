@@ -88,6 +88,24 @@ def _lstm(
     return output, last, input.new_empty((last.shape[0], last.shape[1], cell.shape[2]))
 
 
+@result_of(aten.linalg_lstsq.default)
+def _least_squares(
+    self: torch.Tensor, b: torch.Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[torch.Tensor, ...]:
+    """Sizes as eager gives them on the CPU, where `gelsy` is the default; the rank is taken to be full."""
+    is_vector = b.dim() == self.dim() - 1
+    right = b.unsqueeze(-1) if is_vector else b
+    rows, columns = self.shape[-2:]
+    batch = torch.broadcast_shapes(self.shape[:-2], right.shape[:-2])
+    solution = self.new_empty((*batch, columns, right.shape[-1]))
+    wants_residuals = driver in ("gels", "gelsd", "gelss") and rows > columns
+    residuals = self.new_empty((*batch, right.shape[-1]) if wants_residuals else (0,))
+    rank = self.new_empty((0,) if driver == "gels" else batch, dtype=torch.int64)
+    has_values = driver in ("gelsd", "gelss")
+    values = self.new_empty((*batch, torch.sym_min(rows, columns)) if has_values else (0,))
+    return solution.squeeze(-1) if is_vector else solution, residuals, rank, values
+
+
 def _must_agree(given: Any, wanted: Any, what: str) -> None:
     if given != wanted:
         raise ValueError(f"the {what} size of the initial state is {given}, that of the input {wanted}")

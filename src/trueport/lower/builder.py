@@ -18,6 +18,7 @@ import sympy
 import torch
 
 from trueport.capture.graph import Control, Node, Number, Value
+from trueport.diagnostics.base import Diagnostic
 from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.scope import Scope, Shelf
@@ -39,6 +40,8 @@ class Builder:
         self.node: Node | None = None
         self.domains: dict[str, int] = {"": opset}
         self.functions: dict[ir.OperatorIdentifier, ir.Function] = {}
+        self.notes: list[Diagnostic] = []
+        """What translations have to say about the calls that they translated."""
         self._taken = taken_names if taken_names is not None else set()
         self._count = 0
         self._metadata: dict[str, str] = {}

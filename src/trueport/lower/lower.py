@@ -79,7 +79,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         functions=list(op.functions.values()),
     )
     names = lowering.names()
-    return Lowered(model, (*lowering.diagnostics, *legalise(model)), names)
+    return Lowered(model, (*lowering.diagnostics, *op.notes, *legalise(model)), names)
 
 
 class Lowering:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
-
-import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.ops.create import filled
 from trueport.lower.table import op, taken_apart
 from trueport.lower.tensor import Tensor
 
@@ -91,6 +89,9 @@ def addbmm(op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: S
 @op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot", "aten::linalg_matmul")
 def matmul(op: Builder, self: Tensor, other: Tensor, **_options: Any) -> Tensor:
     """matmul(Tensor self, Tensor other) -> Tensor"""
+    if self.known_sizes[-1] == 0:
+        # The runtime joins a transposition with the product, and leaves what a sum over nothing should be to chance.
+        return filled(op, op.result.shape, 0, op.result.dtype)
     return op.MatMul(self, other)
 
 
@@ -101,13 +102,6 @@ def bilinear(op: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: 
     column = op.Unsqueeze(input2, op.ints(-1, -3))
     out = op.Squeeze(op.MatMul(op.MatMul(row, weight), column), op.ints(-1, -2))
     return out if bias is None else op.Add(out, bias)
-
-
-@op("aten::linalg_det", "aten::det", "aten::_linalg_det")
-def det(op: Builder, self: Tensor) -> Any:
-    """_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots); nobody asks for the factors."""
-    result = op.Det(self)
-    return result if op.node is None or len(op.node.outputs) == 1 else (result, None, None)
 
 
 @op("aten::cross")
@@ -127,42 +121,3 @@ def linalg_cross(op: Builder, self: Tensor, other: Tensor, *, dim: int = -1) -> 
 
     first = op.Mul(turned(self, 1, 2, 0), turned(other, 2, 0, 1))
     return op.Sub(first, op.Mul(turned(self, 2, 0, 1), turned(other, 1, 2, 0)))
-
-
-@op("aten::linalg_inv_ex")
-def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
-    """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
-
-    ONNX has no inverse. A matrix of a known small size is eliminated row by row, without exchanging rows by pivots
-    that only the data could tell.
-    """
-    size = A.known_sizes[-1]
-    if not isinstance(size, int) or size > 4:
-        raise NotImplementedError(f"ONNX has no matrix inverse; a {size} x {size} matrix is too large to write out")
-    entries = [[_entry(op, A, i, j) for j in range(size)] for i in range(size)]
-    rows = []
-    determinant = reduce(op.Add, [op.Mul(entries[0][j], _cofactor(op, entries, 0, j)) for j in range(size)])
-    for i in range(size):
-        columns = [op.Div(_cofactor(op, entries, j, i), determinant) for j in range(size)]
-        rows.append(op.Concat(*columns, axis=-1))
-    return op.Concat(*rows, axis=-2), op.const(0, ir.DataType.INT32)
-
-
-def _entry(op: Builder, matrix: Tensor, row: int, column: int) -> Tensor:
-    starts, ends = op.ints(row, column), op.ints(row + 1, column + 1)
-    return op.Slice(matrix, starts, ends, op.ints(matrix.rank - 2, matrix.rank - 1))
-
-
-def _cofactor(op: Builder, entries: list[list[Tensor]], row: int, column: int) -> Tensor:
-    minor = [[x for j, x in enumerate(line) if j != column] for i, line in enumerate(entries) if i != row]
-    value = _determinant(op, minor, like=entries[0][0])
-    return op.Neg(value) if (row + column) % 2 else value
-
-
-def _determinant(op: Builder, entries: list[list[Tensor]], like: Tensor) -> Tensor:
-    if not entries:
-        return op.Add(op.Sub(like, like), 1)
-    if len(entries) == 1:
-        return entries[0][0]
-    terms = [op.Mul(entries[0][j], _cofactor(op, entries, 0, j)) for j in range(len(entries))]
-    return reduce(op.Add, terms)
