@@ -35,6 +35,16 @@ def _(x):
     return torch.empty_like(x)
 
 
+@torch.library.custom_op("trueport_tests::unknown", mutates_args=())
+def unknown(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+@unknown.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
 TWICE = torch.ops.trueport_tests.twice.default
 
 
@@ -107,7 +117,7 @@ def test_a_node_of_a_domain_that_the_users_runtime_knows():
 def test_every_failure_is_told_at_its_line():
     def forward(x):
         first = twice(x)
-        return twice(first) + torch.linalg.eigvalsh(x)
+        return twice(first) + unknown(x)
 
     def broken(op, x):
         raise ValueError("not this one")

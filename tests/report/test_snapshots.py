@@ -29,6 +29,26 @@ import torch
 from torch import nn
 
 
+@torch.library.custom_op("mylib::warp", mutates_args=())
+def warp(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@warp.register_fake
+def sizes_of_warp(x):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("mylib::peaks", mutates_args=())
+def peaks(x: torch.Tensor) -> torch.Tensor:
+    return x.amax(-1)
+
+
+@peaks.register_fake
+def sizes_of_peaks(x):
+    return x.amax(-1)
+
+
 class Head(nn.Module):
     def __init__(self):
         super().__init__()
@@ -36,9 +56,9 @@ class Head(nn.Module):
 
     def forward(self, x):
         self.seen += 1
-        x = torch.special.bessel_j0(x)
-        x = torch.special.bessel_j0(x * 2)
-        return torch.linalg.svdvals(x)
+        x = warp(x)
+        x = warp(x * 2)
+        return peaks(x)
 
 
 class Net(nn.Module):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class Builder:
         self.functions: dict[ir.OperatorIdentifier, ir.Function] = {}
         self.notes: list[Diagnostic] = []
         """What translations have to say about the calls that they translated."""
+        self.used: Container[object] | None = None
+        """The captured values that something reads; None where nobody knows."""
         self._taken = taken_names if taken_names is not None else set()
         self._count = 0
         self._metadata: dict[str, str] = {}
@@ -77,6 +79,11 @@ class Builder:
             if isinstance(value, Value):
                 return value
         raise ValueError("the call being translated gives no tensor")
+
+    def wants(self, *results: int) -> bool:
+        """Whether something reads one of these results of the call: what nobody reads need not be computed."""
+        outputs = self.node.outputs if self.node else ()
+        return self.used is None or any(i < len(outputs) and outputs[i] in self.used for i in results)
 
     def new_name(self, stem: str) -> str:
         while True:

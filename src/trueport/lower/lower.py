@@ -97,7 +97,7 @@ class Lowering:
         self.weights = Weights(self.op, graph.weights)
         self.twins = Twins()
         self._tensors: dict[Value, Tensor] = {}
-        self._used = _used(graph)
+        self._used = self.op.used = _used(graph)
 
     # The ends
 

@@ -11,9 +11,17 @@ class UnsupportedOperator(Diagnostic):
 
     ## Example
     ```python
+    @torch.library.custom_op("mylib::smooth", mutates_args=())
+    def smooth(x: torch.Tensor) -> torch.Tensor:
+        return (x[..., 1:] + x[..., :-1]) / 2
+
+    @smooth.register_fake
+    def sizes(x):
+        return x[..., 1:].clone()
+
     class Net(nn.Module):
         def forward(self, x):
-            return torch.linalg.svdvals(x)[..., 0]  # <- here
+            return smooth(x)  # <- here
 
     trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
     ```
@@ -22,7 +30,7 @@ class UnsupportedOperator(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.linalg.vector_norm(x, dim=(-2, -1))    # another norm, of which ONNX has the operators
+            return (x[..., 1:] + x[..., :-1]) / 2    # what the library computes, with torch's own operators
 
     trueport.export(Net().eval(), (torch.randn(3, 3),), "net.onnx")
     ```

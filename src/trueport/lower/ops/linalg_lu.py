@@ -171,7 +171,7 @@ def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
 @op("aten::linalg_det", "aten::det", "aten::_linalg_det")
 def det(op: Builder, self: Tensor) -> Any:
     """_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"""
-    if self.element == ir.DataType.FLOAT:
+    if self.element == ir.DataType.FLOAT and not op.wants(1, 2):
         result = op.Det(self)
         return result if op.node is None or len(op.node.outputs) == 1 else (result, None, None)
     batch = batch_of(self)

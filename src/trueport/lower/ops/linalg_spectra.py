@@ -49,6 +49,8 @@ def svd(
     if not compute_uv:
         nothing = sized(op.const([], A.element), 0)
         return nothing, values, nothing
+    if not op.wants(0, 2):
+        return None, values, None
     _note_arbitrary(op, "svd")
     left, right = _both_sides(op, found, full_matrices)
     u, v = (left, right) if tall else (right, left)
@@ -92,6 +94,8 @@ def eigh(op: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Any
     values = unstacked(op, found.values, batch)
     if not compute_v:
         return values, sized(op.const([], A.element), 0)
+    if not op.wants(1):
+        return values, None
     _note_arbitrary(op, "eigh")
     return values, unstacked(op, found.vectors, batch)
 

@@ -1,0 +1,166 @@
+"""Linear algebra by Loops of float64: LAPACK's results, for batches, free sizes and empty matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import trueport
+from tests.lower.ops.faithful import faithful
+from tests.lower.through_onnx import check
+
+linalg = torch.linalg
+
+
+def matrices(*sizes: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def definite(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    a = matrices(*sizes, sizes[-1], dtype=torch.float64)
+    return (a @ a.mT + torch.eye(sizes[-1], dtype=torch.float64)).to(dtype)
+
+
+SQUARE = {
+    "inverse": linalg.inv,
+    "inverse with its info": linalg.inv_ex,
+    "determinant": linalg.det,
+    "sign and logarithm of the determinant": linalg.slogdet,
+    "a negative power": lambda a: linalg.matrix_power(a, -3),
+    "LU": linalg.lu,
+    "LU in one matrix, with pivots": linalg.lu_factor_ex,
+    "LU unpacked": lambda a: torch.lu_unpack(*linalg.lu_factor(a)),
+    "solved from the right": lambda a: linalg.solve(a, a.mT + 1, left=False),
+    "solved by its LU": lambda a: linalg.lu_solve(*linalg.lu_factor(a), a.mT + 1, adjoint=True),
+    "lower triangle": lambda a: linalg.solve_triangular(a.tril() + 9, a, upper=False),
+    "upper triangle from the right": lambda a: linalg.solve_triangular(a + 9, a, upper=True, left=False),
+    "QR": linalg.qr,
+    "eigenvalues": lambda a: linalg.eigvalsh(a + a.mT),
+    "of the upper triangle only": lambda a: linalg.eigvalsh(a, UPLO="U"),
+    "condition": linalg.cond,
+}
+"""Functions of square matrices."""
+
+
+@pytest.mark.parametrize("function", SQUARE.values(), ids=SQUARE)
+def test_square_matrices_of_any_size(function):
+    a, b = matrices(2, 4, 4), matrices(3, 5, 5, seed=1)
+    check(function, (a,), (b,), (matrices(1, 1, 1),), free={0: {0: "batch", 1: "n", 2: "n"}}, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", SQUARE.values(), ids=SQUARE)
+def test_square_matrices_in_float64(function):
+    check(function, (matrices(7, 7, dtype=torch.float64),), rtol=1e-10, atol=1e-10)
+
+
+DEFINITE = {
+    "Cholesky": linalg.cholesky,
+    "upper Cholesky": lambda a: linalg.cholesky_ex(a, upper=True),
+    "solved by Cholesky": lambda a: torch.cholesky_solve(a.sum(-1, keepdim=True), linalg.cholesky(a)),
+    "inverted by Cholesky": lambda a: torch.cholesky_inverse(linalg.cholesky(a, upper=True), upper=True),
+    "whitened": lambda a: linalg.solve_triangular(linalg.cholesky(a), a, upper=False),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("function", DEFINITE.values(), ids=DEFINITE)
+def test_positive_definite_matrices(function, dtype):
+    free = {0: {0: "batch", 1: "n", 2: "n"}}
+    check(function, (definite(2, 4, dtype=dtype),), (definite(1, 6, dtype=dtype),), free=free, rtol=1e-4, atol=1e-4)
+
+
+RECTANGULAR = {
+    "QR": linalg.qr,
+    "complete QR": lambda a: linalg.qr(a, mode="complete"),
+    "R only": lambda a: linalg.qr(a, mode="r")[1],
+    "reflections": torch.geqrf,
+    "product of reflections": lambda a: linalg.householder_product(a @ a.mT, a[..., 0]),
+    "multiplied by Q": lambda a: torch.ormqr(*torch.geqrf(a), a @ a.mT, left=False, transpose=True),
+    "singular values": linalg.svdvals,
+    "nuclear and spectral norm": lambda a: (linalg.matrix_norm(a, "nuc"), linalg.matrix_norm(a, 2)),
+    "rank": linalg.matrix_rank,
+    "pseudo-inverse": linalg.pinv,
+    "put together from its parts": lambda a: _composed(a, full=False),
+    "put together from all of them": lambda a: _composed(a, full=True),
+    "least squares": lambda a: linalg.lstsq(a, a @ a.mT).solution,
+}
+
+
+def _composed(a: torch.Tensor, *, full: bool) -> tuple[torch.Tensor, ...]:
+    """What does not depend on the signs of singular vectors."""
+    u, s, vh = linalg.svd(a, full_matrices=full)
+    k = s.shape[-1]
+    return (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :], s, u @ u.mT, vh.mT @ vh
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sizes", [(5, 3), (2, 3, 4)], ids=["tall", "wide"])
+@pytest.mark.parametrize("function", RECTANGULAR.values(), ids=RECTANGULAR)
+def test_rectangular_matrices(function, sizes, dtype):
+    tolerance = 1e-4 if dtype is torch.float32 else 1e-9
+    check(function, (matrices(*sizes, dtype=dtype),), rtol=tolerance, atol=tolerance)
+
+
+def test_singular_values_of_any_sizes():
+    more = [(matrices(*sizes),) for sizes in ((3, 4), (6, 2), (1, 1))]
+    check(
+        lambda a: (linalg.svdvals(a), linalg.pinv(a)), (matrices(4, 3),), *more, free={0: {0: "m", 1: "n"}}, rtol=1e-4
+    )
+
+
+def test_what_is_not_of_full_rank():
+    a = matrices(5, 2) @ matrices(2, 4, seed=1)
+    check(
+        lambda a: (linalg.svdvals(a), linalg.pinv(a), linalg.matrix_rank(a)),
+        (a,),
+        (torch.zeros(5, 4),),
+        rtol=0,
+        atol=1e-4,
+    )
+    check(lambda a: linalg.lstsq(a, a[:, :1]).solution, (a,), rtol=1e-4, atol=1e-4)
+    check(lambda a: (linalg.det(a), linalg.inv_ex(a).info), (torch.ones(3, 3),))
+
+
+def test_badly_conditioned_matrices():
+    """Hilbert's matrix: in float64, its eigenvalues span 13 orders of magnitude."""
+    n = torch.arange(1.0, 10.0, dtype=torch.float64)
+    hilbert = 1 / (n[:, None] + n - 1)
+    check(lambda a: (linalg.eigvalsh(a), linalg.svdvals(a)), (hilbert,), rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", [linalg.inv, linalg.det, linalg.lu, linalg.eigvalsh, linalg.pinv, linalg.cholesky])
+def test_nothing(function):
+    check(function, (torch.zeros(0, 0),))
+    check(function, (torch.zeros(0, 3, 3),))
+
+
+def test_a_vector_and_a_batch_on_the_right_side():
+    a = matrices(2, 3, 3)
+    check(linalg.solve, (a[0], matrices(3)))
+    check(linalg.solve, (a, matrices(2, 3)))
+    check(linalg.solve, (a, matrices(3, 4)))
+    check(linalg.solve, (a[:1], matrices(5, 3, 2)))
+    check(lambda a, b: torch.linalg.tensorsolve(a, b), (torch.eye(24).reshape(4, 6, 8, 3) + 0.1, matrices(4, 6)))
+
+
+def test_a_rotation_by_singular_vectors_does_not_depend_on_their_signs():
+    """Kabsch's best rotation between two clouds of points."""
+
+    def forward(p, q):
+        u, _, vh = linalg.svd((p - p.mean(0)).T @ (q - q.mean(0)))
+        flip = torch.ones(3)
+        flip[2] = linalg.det(u @ vh).sign()
+        return (u * flip) @ vh
+
+    program = faithful(forward, matrices(8, 3), matrices(8, 3, seed=1))
+    assert {found.code for found in program.report.diagnostics} == {"TP503"}
+
+
+def test_vectors_whose_signs_matter_are_refused():
+    with pytest.raises(trueport.ExportError) as refused:
+        faithful(lambda a: linalg.eigh(a + a.mT)[1], matrices(4, 4))
+    assert {"TP503", "TP805"} <= {found.code for found in refused.value.diagnostics}
+
+
+def test_a_product_over_nothing_is_zero():
+    check(lambda a, b: a @ b.mT, (torch.zeros(2, 3, 0, dtype=torch.float64), torch.zeros(2, 5, 0, dtype=torch.float64)))
