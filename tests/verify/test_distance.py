@@ -81,5 +81,7 @@ def test_a_tensor_is_measured_by_what_it_was_made_of(made, distance):
 def test_a_truth_that_was_asked_for_is_remembered():
     with Provenance() as provenance:
         assert not bool(torch.tensor(2.0) > 5)
-    assert provenance.asked.plain()[0] == 3
+    asked = provenance.asked()
+    assert asked is not None
+    assert asked.plain()[0] == 3
     assert provenance.questions == 1

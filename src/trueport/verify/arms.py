@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from trueport.source import Place, Where
 from trueport.verify.compare import judge, tolerance_for
 from trueport.verify.localise import Localiser
 from trueport.verify.mismatch import Divergence
+from trueport.verify.onnx_program import Ran
 from trueport.verify.regions import Alone, Recording, alone
 from trueport.verify.sandbox import WorkerFailure
 from trueport.verify.tally import Decision, way_words
@@ -29,21 +31,27 @@ _LARGEST = 1e9
 
 @dataclass(frozen=True)
 class ArmCheck:
-    """Checks what no input reached, and what few did."""
+    """Checks what no input reached, and what few did, as long as the time goes."""
 
     graph: Graph
     localiser: Localiser
+    seconds: float
 
     def findings(self, decisions: Sequence[Decision], inputs: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
         """One finding for each way that was never taken, and for what is wrong with one that few inputs took: those may
         all lie where right and wrong are the same. `inputs` are those that were compared, by name.
         """
-        found = [self._finding(d.site, way, inputs, reached=False) for d in decisions for way in d.never_ran]
-        found += [self._finding(d.site, way, inputs, reached=True) for d in decisions for way in d.hardly_ran]
+        deadline = time.monotonic() + self.seconds
+        never = [(d.site, way, False) for d in decisions for way in d.never_ran]
+        hardly = [(d.site, way, True) for d in decisions for way in d.hardly_ran]
+        found = [self._finding(*each, inputs, deadline) for each in (*never, *hardly)]
         return [finding for finding in found if finding is not None]
 
-    def _finding(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]], reached: bool) -> Diagnostic | None:
-        outcomes = self._outcomes(site, way, inputs)
+    def _finding(
+        self, site: Site, way: Way, reached: bool, inputs: Sequence[Mapping[str, Any]], deadline: float
+    ) -> Diagnostic | None:
+        in_time = time.monotonic() < deadline
+        outcomes = self._outcomes(site, way, inputs) if in_time else []
         wrong = next((outcome for outcome in outcomes if isinstance(outcome, Divergence)), None)
         if wrong is not None:
             few = "few inputs were found" if reached else "no input was found"
@@ -52,16 +60,23 @@ class ArmCheck:
                 place=wrong.place or _place(site),
                 seen=("the arm by itself, on values that came near it", wrong.fact, f"decided at {site}"),
             )
-        return None if reached else _not_reached(site, way, outcomes.count(True))
+        return None if reached else _not_reached(site, way, outcomes.count(True), in_time)
 
     def _outcomes(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]]) -> list[Divergence | bool]:
         outcomes: list[Divergence | bool] = []
         for node, at in self._arms(site, way):
             arm = alone(self.graph, node.regions[at])
-            outcomes += [self._compare(arm, given) for given in _record(self.graph, node, arm, inputs)[:_RUNS]]
+            given = _record(self.graph, node, arm, inputs)[:_RUNS]
+            try:
+                with self.localiser.laboratory.opened(arm.graph) as run:
+                    outcomes += [run is not None and self._compare(arm, run, each) for each in given]
+            except WorkerFailure as failure:
+                outcomes.append(_does_not_run(failure))
         return outcomes
 
-    def _compare(self, arm: Alone, given: Mapping[str, Any]) -> Divergence | bool:
+    def _compare(
+        self, arm: Alone, run: Callable[[Mapping[str, Any]], Ran], given: Mapping[str, Any]
+    ) -> Divergence | bool:
         """Where it differs; True where nothing does, False where the values are none that it was meant for."""
         try:
             expected = Replay().run(arm.graph, given)
@@ -70,11 +85,9 @@ class ArmCheck:
         if not all(_is_ordinary(value) for value in (*given.values(), *expected.values())):
             return False
         try:
-            ran = self.localiser.laboratory.run(arm.graph, given)
+            ran = run(given)
         except WorkerFailure as failure:
-            return Divergence(None, f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}")
-        if ran is None:
-            return False
+            return _does_not_run(failure)
         for name, right in expected.items():
             if isinstance(right, torch.Tensor) and name in ran.outputs:
                 tolerance = tolerance_for(right.dtype, self.localiser.working)
@@ -109,12 +122,17 @@ def _is_ordinary(value: Any) -> bool:
     return value.numel() > 0 and bool((value.abs() < _LARGEST).all())
 
 
-def _not_reached(site: Site, way: Way, agreed: int) -> Diagnostic:
+def _does_not_run(failure: WorkerFailure) -> Divergence:
+    return Divergence(None, f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}")
+
+
+def _not_reached(site: Site, way: Way, agreed: int, in_time: bool) -> Diagnostic:
+    alone = "it could not be run by itself" if in_time else "no time was left to run it by itself"
     return ArmNotReached(
         message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
         place=_place(site),
         label="never ran" if site.kind.is_loop else f"never {way_words(site, way)}",
-        seen=(f"by itself it agrees on {agreed} sets of values" if agreed else "it could not be run by itself",),
+        seen=(f"by itself it agrees on {agreed} sets of values" if agreed else alone,),
         fix="give an example that goes this way, or search longer with thorough=True",
         severity=Severity.NOTE if agreed else None,
     )

@@ -217,8 +217,9 @@ class Check:
                 break
             elapsed = time.monotonic() - began
             further = elapsed < self.budget.further_seconds and len(self.checked) < self.budget.further_inputs
-            required = candidate.wanted or not self._is_enough(at_least)
-            if elapsed > self.budget.seconds or not (required or further):
+            least = elapsed < self.budget.least_seconds and not self._is_enough(at_least, _OTHER_VALUES)
+            needed = candidate.wanted or not self._is_enough(2, 1)
+            if elapsed > self.budget.seconds or not (needed or least or further):
                 break
             self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
         self._look_for_other_ways()
@@ -306,9 +307,10 @@ class Check:
             refused_before = self.refused
             yield candidate
 
-    def _is_enough(self, at_least: int) -> bool:
-        return len(self._telling()) >= at_least and all(
-            len(self._others_seen(group)) >= min(_OTHER_VALUES, group.reach - group.minimum) for group in self.groups
+    def _is_enough(self, inputs: int, others: int) -> bool:
+        """Whether so many inputs were compared, with each free size at so many values besides the example's."""
+        return len(self._telling()) >= inputs and all(
+            len(self._others_seen(group)) >= min(others, group.reach - group.minimum) for group in self.groups
         )
 
     def _telling(self) -> list[CheckedInput]:

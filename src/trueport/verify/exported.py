@@ -19,7 +19,7 @@ from trueport.verify.localise import Localiser
 from trueport.verify.mismatch import Divergence
 from trueport.verify.onnx_program import Laboratory, Lower
 from trueport.verify.reference import FlattenOutputs, Reference, RunEager
-from trueport.verify.results import CheckResult
+from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import shared_worker
 from trueport.verify.tally import Decision
 
@@ -47,7 +47,10 @@ def check_exported(
             return None
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
-        return ArmCheck(graph, localiser).findings(decisions, [by_name(values) for values in inputs])
+        budget = options.get("budget", Budget())
+        return ArmCheck(graph, localiser, budget.arms_seconds).findings(
+            decisions, [by_name(values) for values in inputs]
+        )
 
     return check_model(
         path,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,27 @@ class Laboratory:
 
         Raises WorkerFailure where the runtime gives no answer.
         """
+        with self.opened(graph, taps) as run:
+            return None if run is None else run(inputs)
+
+    @contextlib.contextmanager
+    def opened(self, graph: Graph, taps: Iterable[Value] = ()) -> Iterator[Callable[[Mapping[str, Any]], Ran] | None]:
+        """The same for several inputs: lowering and loading cost more than a run."""
         lowered = self.lower(graph)
         if lowered.model is None:
-            return None
+            yield None
+            return
         names = _tap(lowered, taps)
-        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        try:
-            path = write(lowered.model, folder / "model.onnx")[0]
+        with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+            path = write(lowered.model, Path(folder, "model.onnx"))[0]
             with self.worker.load(path, self.limits) as loaded:
-                outputs = loaded.run(feeds(graph, inputs))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        tapped = {value: outputs[name] for value, name in names.items()}
-        return Ran({name: got for name, got in outputs.items() if name not in names.values()}, tapped)
+
+                def run(inputs: Mapping[str, Any]) -> Ran:
+                    outputs = loaded.run(feeds(graph, inputs))
+                    tapped = {value: outputs[name] for value, name in names.items()}
+                    return Ran({name: got for name, got in outputs.items() if name not in names.values()}, tapped)
+
+                yield run
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,7 @@ class Provenance(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._made: OrderedDict[int, tuple[torch.Tensor, Callable[[], Distance | None]]] = OrderedDict()
-        self.asked: Distance | None = None
-        """Of the tensor that was last asked for its truth or its number."""
+        self._asked: Callable[[], Distance | None] | None = None
         self.questions = 0
         """How often a tensor was asked for a plain number or truth."""
         self._measuring = False
@@ -66,7 +65,8 @@ class Provenance(TorchFunctionMode):
         name = _OTHER_NAMES.get(name, name)
         if name in _ASKED_PLAINLY and args and isinstance(args[0], torch.Tensor):
             self.questions += 1
-            self.asked = self.measured(args[0]) if name == "bool" or args[0].dtype is torch.bool else None
+            asked = args[0]
+            self._asked = (lambda: self.measured(asked)) if name == "bool" or asked.dtype is torch.bool else None
         elif isinstance(result, torch.Tensor) and result.dtype is torch.bool:
             how = self._how(name, args, given)
             if how is not None:
@@ -75,9 +75,12 @@ class Provenance(TorchFunctionMode):
                     self._made.popitem(last=False)
         elif name in ("equal", "allclose") and len(args) > 1:
             self.questions += 1
-            same = of_comparison("eq", args[0], args[1])
-            self.asked = every(same) if same is not None else None
+            self._asked = lambda: self._equal(args[0], args[1])
         return result
+
+    def asked(self) -> Distance | None:
+        """Of the tensor that was last asked for its truth or number. Measured only now: most are never looked at."""
+        return None if self._asked is None else self._asked()
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -105,6 +108,11 @@ class Provenance(TorchFunctionMode):
             keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
             return lambda: self._reduced(name, args[0], dim, keepdim)
         return None
+
+    def _equal(self, one: Any, other: Any) -> Distance | None:
+        with self.quiet():
+            same = of_comparison("eq", one, other)
+            return None if same is None else every(same)
 
     def _joined(self, name: str, args: tuple[Any, ...]) -> Distance | None:
         parts = [self.measured(arg) for arg in args]

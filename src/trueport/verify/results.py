@@ -60,28 +60,41 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When the search ends. What is asked for at least is tried as long as `seconds` and `attempts` allow; what goes
-    beyond it ends with `further_seconds` or `further_inputs`, whichever comes first.
+    """When the search ends. What no check can do without (another input, every free size at another value) is tried as
+    long as `seconds` and `attempts` allow; a handful of inputs, as long as `least_seconds` do; what goes beyond that
+    ends with `further_seconds` or `further_inputs`, whichever comes first.
     """
 
     seconds: float = 120.0
     attempts: int = 200
+    least_seconds: float = 30.0
     further_seconds: float = 1.0
     further_inputs: int = 32
     search_seconds: float = 2.0
     """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
+    arms_seconds: float = 2.0
+    """For the arms that no input reached, each by itself."""
     shrink_seconds: float = 3.0
 
     def beside(self, seconds: float) -> Budget:
-        """For an export that has taken so long: what goes beyond the least is to cost about as much, and no more."""
+        """For an export that has taken so long: the check is to cost about as much, or a second if that is little."""
         return replace(
             self,
-            further_seconds=min(self.further_seconds, max(0.2, seconds / 2)),
-            search_seconds=min(self.search_seconds, max(0.5, seconds)),
+            least_seconds=min(self.least_seconds, max(2.0, seconds)),
+            further_seconds=min(self.further_seconds, max(0.2, seconds / 3)),
+            search_seconds=min(self.search_seconds, max(0.5, seconds / 2)),
+            arms_seconds=min(self.arms_seconds, max(0.3, seconds / 3)),
         )
 
 
 THOROUGH = Budget(
-    seconds=600.0, attempts=2000, further_seconds=20.0, further_inputs=300, search_seconds=60.0, shrink_seconds=30.0
+    seconds=600.0,
+    attempts=2000,
+    least_seconds=300.0,
+    further_seconds=20.0,
+    further_inputs=300,
+    search_seconds=60.0,
+    arms_seconds=60.0,
+    shrink_seconds=30.0,
 )
 """For who has the time: `--thorough`."""

@@ -104,8 +104,8 @@ class _Follower:
     def _truth(self, value: Any) -> Distance | None:
         if self.provenance is None:
             return of_truth(value)
-        asked = self.provenance.asked
-        if not isinstance(value, bool) or asked is None or asked.to_true.numel() != 1:
+        asked = self.provenance.asked() if isinstance(value, bool) else None
+        if asked is None or asked.to_true.numel() != 1:
             return self.provenance.measured(value)
         # A plain truth: most likely the last that a tensor was asked for, possibly turned round.
         return asked if (asked.plain()[0] == 0.0) == value else negated(asked)

@@ -1,0 +1,57 @@
+"""`python -m benchmarks.verify_cost`: what the default check adds to an export.
+
+Two exports of each model in a process of their own: the first also pays for what torch and the worker load, the second
+is what one more model costs. The ratio is the time of the check over that of all the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmarks import children, results
+from benchmarks.verify_cost_run import MODELS, Cost, measure
+
+
+def table(rows: Sequence[tuple[Cost, Cost]]) -> str:
+    lines = [
+        [
+            first.name,
+            *(f"{seconds:.2f}" for cost in (first, again) for seconds in (cost.export, cost.check, cost.ratio)),
+            again.inputs,
+            again.workers,
+        ]
+        for first, again in rows
+    ]
+    header = ["model", "export s", "check s", "ratio", "again: export s", "check s", "ratio", "inputs", "workers"]
+    return results.table(header, lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verify_cost", description=__doc__)
+    parser.add_argument("--only", metavar="REGEX")
+    options = parser.parse_args(arguments)
+    results.circumstances()
+    children.preload(["onnxscript", "trueport.api", "benchmarks.verify_cost_run"])
+    rows: list[tuple[Cost, Cost]] = []
+    for name in MODELS:
+        if options.only and not re.search(options.only, name):
+            continue
+        ending = children.run(measure, name, limit=600)
+        if ending.died:
+            print(f"{name}: {ending.died} in {ending.last_phase}", file=sys.stderr)
+            return 1
+        rows.append(ending.value)
+        print(f"{name}: {' '.join(f'{cost.ratio:.2f}' for cost in ending.value)}", file=sys.stderr, flush=True)
+    print(table(rows))
+    if not options.only:
+        title = f"# What the default check adds to an export\n\n{(__doc__ or '').strip()}\n"
+        results.keep("verify_cost", {"models": [[asdict(c) for c in pair] for pair in rows]}, f"{title}\n{table(rows)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
