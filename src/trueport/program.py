@@ -23,7 +23,7 @@ from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
 from trueport.verify.child import read
-from trueport.verify.tensors import tensor_data, to_torch
+from trueport.verify.tensors import as_pairs, tensor_data, to_torch
 
 _BITS = {1: torch.uint8, 2: torch.uint16}
 """As what the bits of a dtype are handed to numpy that numpy has no name for (bfloat16, 8-bit floats)."""
@@ -94,7 +94,7 @@ class Program:
                 continue
             tensor = next(given)
             if isinstance(output.value, Value):
-                values.append(tensor)
+                values.append(torch.view_as_complex(tensor) if output.value.dtype.is_complex else tensor)
             elif isinstance(output.value, Number):
                 values.append(output.value.kind(tensor.item()))
             else:
@@ -175,7 +175,7 @@ def _array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
     kind = dtype.numpy() if dtype is not None else None
     if not isinstance(value, torch.Tensor):
         return np.asarray(value, dtype=kind)
-    plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    plain = as_pairs(value.detach()).cpu().resolve_neg().contiguous()
     if kind is None or kind.isbuiltin == 1:
         return plain.numpy()
     return plain.view(_BITS[plain.element_size()]).numpy().view(kind)

@@ -106,6 +106,12 @@ def _least_squares(
     return solution.squeeze(-1) if is_vector else solution, residuals, rank, values
 
 
+@result_of(aten.mean.default, aten.mean.dim)
+def _mean(self: torch.Tensor, *axes: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """As the sum: of complex numbers, torch divides by a plain count."""
+    return self.sum(*axes, dtype=dtype)
+
+
 def _must_agree(given: Any, wanted: Any, what: str) -> None:
     if given != wanted:
         raise ValueError(f"the {what} size of the initial state is {given}, that of the input {wanted}")

@@ -6,7 +6,10 @@ only the twin has a tensor. A call that meets complex values is then lowered in 
 1. Operators that move elements or work on each part alone (views, joins, sums) are called on the twins, with their
    axes and sizes adjusted.
 2. Operators registered with `@complex_op` get and give `Complex`.
-3. All others are a finding, as are complex inputs and outputs: there the user says how the pairs are laid out.
+3. Operators that keep the parts apart are called twice (`complex_parts.py`).
+4. All others are a finding.
+
+The inputs and outputs of the model, and what branches and loops yield, are the twins; for the former, a note says so.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trueport.capture.graph import Control, Graph, Node, Value
+from trueport.capture.graph import Control, Graph, Node, Number, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
+from trueport.diagnostics.rules.tp404_complex_as_pairs import ComplexAsPairs
 from trueport.lower.builder import Builder
 from trueport.lower.table import name_of, op
 from trueport.lower.tensor import Tensor
@@ -44,11 +48,21 @@ class Complex:
         real, imaginary = op.many("Split", 2, self.pairs, op.ints(1, 1), axis=-1)
         return real, imaginary
 
+    @staticmethod
+    def joined(op: Builder, real: Tensor, imaginary: Tensor) -> Complex:
+        """From the two parts, of one shape."""
+        return Complex(op.Concat(*(op.Unsqueeze(part, op.ints(-1)) for part in (real, imaginary)), axis=-1))
+
     def real(self, op: Builder) -> Tensor:
-        return op.Gather(self.pairs, op.const(0), axis=-1)
+        return self._part(op, 0)
 
     def imaginary(self, op: Builder) -> Tensor:
-        return op.Gather(self.pairs, op.const(1), axis=-1)
+        return self._part(op, 1)
+
+    def _part(self, op: Builder, which: int) -> Tensor:
+        part = op.Gather(self.pairs, op.const(which), axis=-1)
+        part.settle(None if self.pairs.sizes is None else self.pairs.sizes[:-1])
+        return part
 
 
 _TRANSLATIONS: dict[str, Callable[..., Any]] = {}
@@ -200,36 +214,29 @@ def _operand(lowering: Lowering, arg: Any) -> Any:
 
 
 def not_carried(node: Node) -> Diagnostic:
-    name = node.op.value if isinstance(node.op, Control) else str(node.op)
     return ComplexValue(
-        message=f"`{name}` is not carried for complex numbers",
+        message=f"`{node.op}` is not carried for complex numbers",
         place=node.place,
-        label=f"{name} of complex numbers",
+        label=f"{node.op} of complex numbers",
         fix="write it with the real and the imaginary part: torch.view_as_real(z)",
     )
 
 
 def at_the_ends(graph: Graph) -> list[Diagnostic]:
-    """Complex inputs and outputs of the model: a finding each."""
-    found: list[Diagnostic] = []
-    for given in graph.inputs:
-        if is_complex(given.value):
-            message = f"the input `{given.name}` is complex, which no runtime takes"
-            found.append(
-                ComplexValue(
-                    message=message, fix="take pairs of real numbers, and begin with torch.view_as_complex(...)"
-                )
-            )
-    makers = {value: node for node in graph.root.nodes for value in node.outputs if isinstance(value, Value)}
-    for out in graph.outputs:
-        if is_complex(out.value):
-            maker = makers.get(out.value)
-            found.append(
-                ComplexValue(
-                    message=f"the output `{out.name}` is complex, which no runtime gives",
-                    place=maker.place if maker else None,
-                    label="makes a complex tensor that is returned",
-                    fix="return torch.view_as_real(...)",
-                )
-            )
-    return found
+    """Complex inputs and outputs of the model are pairs there: whoever runs it has to know."""
+    ends = [("input", given.name, given.value) for given in graph.inputs]
+    ends += [("output", out.name, out.value) for out in graph.outputs]
+    return [
+        ComplexAsPairs(
+            message=f"the {what} `{name}` is complex; in the ONNX model it is {_spelt(value)}, the last axis holding "
+            "the real and the imaginary part"
+        )
+        for what, name, value in ends
+        if is_complex(value)
+    ]
+
+
+def _spelt(value: Value | Number) -> str:
+    assert isinstance(value, Value)
+    real = str(value.dtype.to_real()).removeprefix("torch.")
+    return f"{real} with {len(value.shape) + 1} axes"

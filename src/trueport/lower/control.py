@@ -47,7 +47,7 @@ def _lower_loop(lowering: Lowering, node: Node) -> None:
     (body,) = node.regions
     iteration, *params = body.params
     outputs = [_new(lowering, value) for value in node.outputs]
-    first = [lowering.tensor(value, _dtype(param)) for value, param in zip(carried, params, strict=True)]
+    first = [lowering.tensor(value, _dtype(lowering, param)) for value, param in zip(carried, params, strict=True)]
     count = None if trip_count is None else _as_scalar(lowering, lowering.tensor(trip_count, ir.DataType.INT64))
     start = None if condition is None else _as_scalar(lowering, lowering.tensor(condition, ir.DataType.BOOL))
     with op.inside():
@@ -60,7 +60,9 @@ def _lower_loop(lowering: Lowering, node: Node) -> None:
         lowering.run(body)
         go_on, *rest = body.outputs
         results = [_as_scalar(lowering, lowering.tensor(True if go_on is None else go_on, ir.DataType.BOOL))]
-        results += [lowering.tensor(out, _dtype(value)) for out, value in zip(rest, node.outputs, strict=True)]
+        results += [
+            lowering.tensor(out, _dtype(lowering, value)) for out, value in zip(rest, node.outputs, strict=True)
+        ]
         graph = _graph(lowering, "body", inputs, results)
     op.append(
         "Loop", [count, start, *first], [ir.AttrGraph("body", graph)], [out for out in outputs if out is not None]
@@ -73,14 +75,15 @@ def _new(lowering: Lowering, value: Value | Number | None) -> Tensor | None:
 
 
 def _declared(lowering: Lowering, value: Value | Number, stem: str) -> Tensor:
+    value = lowering.twins.everywhere(value)
     sizes = value.shape if isinstance(value, Value) else ()
     return Tensor(lowering.op, lowering.op.new_name(stem), onnx_dtype(value.dtype), sizes)
 
 
-def _dtype(value: Value | Number | None) -> ir.DataType:
+def _dtype(lowering: Lowering, value: Value | Number | None) -> ir.DataType:
     if value is None:
         raise ValueError("a carried value of a loop must be a tensor or a number")
-    return onnx_dtype(value.dtype)
+    return onnx_dtype(lowering.twins.everywhere(value).dtype)
 
 
 def _bind(lowering: Lowering, node: Node, outputs: list[Tensor | None]) -> None:

@@ -22,6 +22,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import (
+    Complex,
     Twins,
     at_the_ends,
     meets_complex,
@@ -29,6 +30,7 @@ from trueport.lower.complex_numbers import (
     on_twins,
     translate_complex,
 )
+from trueport.lower.complex_parts import by_parts
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.failed import translation_failed
@@ -55,7 +57,7 @@ class Lowered:
 
 def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
     """Translate a captured graph. Errors are collected, never raised."""
-    if refused := [*at_the_ends(graph), *without_onnx_dtype(graph)]:
+    if refused := without_onnx_dtype(graph):
         return Lowered(None, tuple(refused))
     lowering = Lowering(graph, opset, custom)
     inputs = lowering.inputs()
@@ -79,7 +81,8 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         functions=list(op.functions.values()),
     )
     names = lowering.names()
-    return Lowered(model, (*lowering.diagnostics, *op.notes, *legalise(model)), names)
+    told = (*lowering.diagnostics, *op.notes, *at_the_ends(graph), *legalise(model))
+    return Lowered(model, told, names)
 
 
 class Lowering:
@@ -104,9 +107,9 @@ class Lowering:
     def inputs(self) -> list[Tensor]:
         found = []
         for given in self.graph.inputs:
-            sizes = given.value.shape if isinstance(given.value, Value) else ()
-            tensor = Tensor(self.op, given.name, onnx_dtype(given.value.dtype), sizes)
-            found.append(tensor)
+            value = self.twins.everywhere(given.value)
+            sizes = value.shape if isinstance(value, Value) else ()
+            found.append(Tensor(self.op, given.name, onnx_dtype(value.dtype), sizes))
         for given, tensor in zip(self.graph.inputs, found, strict=True):
             self.bind(given.value, tensor)
         return found
@@ -118,16 +121,18 @@ class Lowering:
         for out, tensor in zip(wanted, own, strict=True):
             tensor.name = out.name
             if tensor.shape is None:
-                tensor.settle(out.value.shape if isinstance(out.value, Value) else ())
+                value = self.twins.everywhere(out.value)
+                tensor.settle(value.shape if isinstance(value, Value) else ())
         return own
 
     def names(self) -> dict[Value, str]:
-        return {value: tensor.name for value, tensor in self._tensors.items() if tensor.name}
+        return {self.twins.origin(value): tensor.name for value, tensor in self._tensors.items() if tensor.name}
 
     # Values
 
     def bind(self, value: Value | Number, tensor: Tensor) -> None:
         """`tensor` stands for `value` from here on, and its axes for their symbols."""
+        value = self.twins.everywhere(value)
         if isinstance(value, Value):
             self._tensors[value] = tensor
             self.op.sizes.bind(tensor, value.shape)
@@ -164,10 +169,11 @@ class Lowering:
     def run(self, region: Region) -> None:
         for node in region.nodes:
             with self.op.translating(node):
-                self._node(node)
+                self.node(node)
 
-    def _node(self, node: Node) -> None:
-        if meets_complex(node):
+    def node(self, node: Node) -> None:
+        """Translate one node and bind what it gives."""
+        if meets_complex(node) and not isinstance(node.op, Control):
             self._complex_node(node)
             return
         if isinstance(node.op, Control):
@@ -192,20 +198,34 @@ class Lowering:
             self._give_up(node, translation_failed(node, error))
 
     def _complex_node(self, node: Node) -> None:
-        """A call that meets complex numbers: on pairs of real ones, or by a translation of its own."""
+        """A call that meets complex numbers: on pairs of real ones, by a translation of its own, or by its parts."""
         if (real := on_twins(node, self.twins)) is not None:
             with self.op.translating(real):
-                self._node(real)
+                self.node(real)
             return
         outputs = tuple(self.twins.everywhere(value) for value in node.outputs)
         try:
             results = translate_complex(self, node)
+            if results is None:
+                results = by_parts(self, node)
             if results is None:
                 self._give_up(replace(node, outputs=outputs), not_carried(node))
             else:
                 self._settle(replace(node, outputs=outputs), results)
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
             self._give_up(replace(node, outputs=outputs), translation_failed(node, error))
+
+    def part(self, value: Value, imaginary: bool) -> Value:
+        """A real value that is one part of a complex one."""
+        pairs = Complex(self.tensor(value))
+        found = Value(value.dtype.to_real(), value.shape)
+        self.bind(found, pairs.imaginary(self.op) if imaginary else pairs.real(self.op))
+        return found
+
+    def zeros_like(self, value: Value) -> Value:
+        found = Value(value.dtype, value.shape)
+        self.bind(found, self.op.expand(self.op.const(0, value.dtype), value.shape))
+        return found
 
     def _translate(self, node: Node, translation: Translation) -> Sequence[Any]:
         args = [self.argument(arg) for arg in node.args]

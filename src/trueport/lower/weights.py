@@ -46,7 +46,9 @@ class WeightTensor(ir.Tensor[torch.Tensor]):
 def _bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The elements in order, as bytes: torch's own memory where it is contiguous already."""
     dense = tensor.resolve_conj().resolve_neg().cpu().contiguous()
-    return dense.reshape(-1).view(torch.uint8).numpy()
+    flat = dense.reshape(-1)
+    # A tensor of one element counts as contiguous whatever its stride.
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8).numpy()
 
 
 def _as_numpy(tensor: torch.Tensor, dtype: ir.DataType) -> np.ndarray[Any, Any]:

@@ -9,7 +9,7 @@ from enum import Enum
 
 import torch
 
-from trueport.verify.tensors import RuntimeValue, TensorData, dtype_name, to_torch
+from trueport.verify.tensors import RuntimeValue, TensorData, as_pairs, dtype_name, to_torch
 
 Number = bool | int | float
 Expected = torch.Tensor | Number | Sequence[torch.Tensor]
@@ -149,14 +149,17 @@ def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | No
 def _judge_tensor(
     expected: torch.Tensor, got: TensorData, tolerance: Tolerance | None, slack: torch.Tensor | None = None
 ) -> Verdict:
-    if tuple(expected.shape) != got.shape:
-        return Verdict(Difference(DifferenceKind.SHAPE, str(list(expected.shape)), str(list(got.shape))))
-    if dtype_name(expected.dtype) != got.dtype:
-        return Verdict(Difference(DifferenceKind.DTYPE, dtype_name(expected.dtype), got.dtype))
+    carried = expected if got.dtype.startswith("complex") else as_pairs(expected)
+    if tuple(carried.shape) != got.shape:
+        return Verdict(Difference(DifferenceKind.SHAPE, str(list(carried.shape)), str(list(got.shape))))
+    if dtype_name(carried.dtype) != got.dtype:
+        return Verdict(Difference(DifferenceKind.DTYPE, dtype_name(carried.dtype), got.dtype))
     if expected.numel() == 0:
         return Verdict(None)
     ours = expected.detach().cpu().resolve_conj().resolve_neg()
     theirs = to_torch(got)
+    if ours.is_complex() and not theirs.is_complex():
+        theirs = torch.view_as_complex(theirs)
     if not (ours.is_floating_point() or ours.is_complex()):
         return _judge_exactly(ours, theirs)
     return _judge_floats(ours, theirs, tolerance or tolerance_for(ours.dtype), slack)
@@ -183,7 +186,9 @@ def _judge_floats(
 ) -> Verdict:
     shape = tuple(ours.shape)
     precise, given = as_float64(ours), as_float64(theirs)
-    allowed = tolerance.allowed(precise)
+    # Either part of a complex number is as exact as the number is large: z * z.conj() rounds to an imaginary part.
+    size = ours.abs().double().unsqueeze(-1).expand(precise.shape) if ours.is_complex() else precise
+    allowed = tolerance.allowed(size)
     if slack is not None:
         allowed = allowed + slack
     both_nan = precise.isnan() & given.isnan()

@@ -78,7 +78,7 @@ class Localiser:
         return None
 
     def _differs(self, right: Any, got: Any) -> bool:
-        if not isinstance(right, torch.Tensor) or right.is_complex():
+        if not isinstance(right, torch.Tensor):
             return False
         tolerance = tolerance_for(right.dtype, self.working)
         difference = judge(right, got, tolerance).difference

@@ -81,10 +81,17 @@ def tensor_data(element_type: int, shape: Sequence[int], data: bytes) -> TensorD
 
 
 def from_torch(tensor: torch.Tensor) -> TensorData:
-    """The bytes of a tensor, whatever its device, strides or dtype."""
-    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    raw = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
-    return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), raw)
+    """The bytes of a tensor, whatever its device, strides or dtype. No runtime computes with complex numbers: pairs."""
+    plain = as_pairs(tensor.detach()).resolve_neg().cpu().contiguous()
+    flat = plain.reshape(-1)
+    # A tensor of one element counts as contiguous whatever its stride.
+    raw = flat.as_strided(flat.shape, (1,)).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return TensorData(dtype_name(plain.dtype), tuple(plain.shape), raw)
+
+
+def as_pairs(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as a real one whose last axis is (real, imaginary); any other as it is."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def to_torch(value: TensorData) -> torch.Tensor:

@@ -2,17 +2,17 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class ComplexValue(Diagnostic):
-    """A complex tensor is an input, an output, a weight or an operand of an operator that has no
-    translation for complex numbers.
+    """A complex tensor meets an operator that has no translation for complex numbers.
 
     ## Why
-    ONNX names complex types, but no runtime computes with them. The exported model could not run.
+    ONNX names complex types, but no runtime computes with them. They are carried as pairs of real
+    numbers, on which each operator has to be written anew.
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.fft.fft(x)  # <- here
+            return torch.fft.fft(x).prod().abs()  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
     ```
@@ -21,15 +21,14 @@ class ComplexValue(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.view_as_real(torch.fft.fft(x))
+            return torch.fft.fft(x).log().sum().exp().abs()
 
     trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
     ```
 
     ## Fix
-    Hand complex values in and out as pairs of real numbers (`torch.view_as_real`,
-    `torch.view_as_complex`). Rotary embeddings written with complex numbers are the same sum written
-    with `cos` and `sin`.
+    Write the line with operators that are carried, or with the real and the imaginary part
+    (`torch.view_as_real`).
     """
 
     code = "TP403"

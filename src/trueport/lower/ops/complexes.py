@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 from trueport.capture.graph import Number
@@ -37,7 +39,7 @@ def as_complex(op: Builder, x: Operand) -> Complex:
     if isinstance(x, complex):
         return Complex(op.const([x.real, x.imag], dtype))
     real = raised(op, op.scalar(x, dtype))
-    return joined(op, real, op.Mul(real, 0))
+    return joined(op, real, op.Expand(op.const(0, dtype), op.Shape(real)))
 
 
 def _is_real(x: Operand) -> bool:
@@ -84,18 +86,21 @@ def div(op: Builder, self: Operand, other: Operand) -> Complex:
     if _is_real(other):
         return Complex(op.Div(z.pairs, raised(op, op.scalar(other, z.pairs.element))))
     divisor = as_complex(op, other)
-    return Complex(op.Div(mul(op, z, conj(op, divisor)).pairs, _square_of_length(op, divisor, keepdims=1)))
+    return Complex(op.Div(mul(op, z, conj(op, divisor)).pairs, _square_of_length(op, divisor)))
 
 
 @complex_op("aten::reciprocal")
 def reciprocal(op: Builder, self: Complex) -> Complex:
-    """reciprocal(Tensor self) -> Tensor"""
-    return Complex(op.Div(conj(op, self).pairs, _square_of_length(op, self, keepdims=1)))
+    """reciprocal(Tensor self) -> Tensor: of 0, the real part is infinite"""
+    square = _square_of_length(op, self)
+    real, imaginary = op.many("Split", 2, op.Div(conj(op, self).pairs, square), op.ints(1, 1), axis=-1)
+    return joined(op, op.Where(op.Equal(square, 0), op.const(math.inf, real.element), real), imaginary)
 
 
-def _square_of_length(op: Builder, z: Complex, keepdims: int) -> Tensor:
-    """The axis is counted from the front: ONNX Runtime does not reduce an empty tensor by an axis of -1."""
-    return op.ReduceSumSquare(z.pairs, op.ints(z.rank), keepdims=keepdims)
+def _square_of_length(op: Builder, z: Complex) -> Tensor:
+    """With a last axis of 1, to broadcast with pairs."""
+    real, imaginary = z.parts(op)
+    return op.Add(op.Mul(real, real), op.Mul(imaginary, imaginary))
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
@@ -114,22 +119,22 @@ def same(op: Builder, self: Complex) -> Complex:
 
 @complex_op("aten::abs")
 def absolute(op: Builder, self: Complex) -> Tensor:
-    """abs(Tensor self) -> Tensor"""
-    return op.Sqrt(_square_of_length(op, self, keepdims=0))
+    """abs(Tensor self) -> Tensor: in float64, where the squares of float32 neither overflow nor vanish"""
+    square = op.Squeeze(_square_of_length(op, wide(op, self)), op.ints(-1))
+    return op.cast(op.Sqrt(square), self.pairs.element)
+
+
+def wide(op: Builder, z: Complex) -> Complex:
+    """The same numbers in float64."""
+    pairs = op.cast(z.pairs, ir.DataType.DOUBLE)
+    pairs.settle(z.pairs.sizes)
+    return Complex(pairs)
 
 
 @complex_op("aten::angle")
 def angle(op: Builder, self: Complex) -> Tensor:
     """angle(Tensor self) -> Tensor"""
     return atan2(op, self.imaginary(op), self.real(op))
-
-
-@complex_op("aten::exp")
-def exp(op: Builder, self: Complex) -> Complex:
-    """exp(Tensor self) -> Tensor"""
-    real, imaginary = self.parts(op)
-    length = op.Exp(real)
-    return joined(op, op.Mul(length, op.Cos(imaginary)), op.Mul(length, op.Sin(imaginary)))
 
 
 @complex_only("aten::view_as_real", "aten::view_as_real_copy")
@@ -168,15 +173,7 @@ def to_copy(op: Builder, self: Operand, *, dtype: torch.dtype | None = None, **_
     return op.cast(self.real(op), dtype)
 
 
-@complex_op("aten::where.self")
+@complex_op("aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther", "aten::where.Scalar")
 def where(op: Builder, condition: Tensor, self: Operand, other: Operand) -> Complex:
     """where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"""
     return Complex(op.Where(raised(op, condition), as_complex(op, self).pairs, as_complex(op, other).pairs))
-
-
-@complex_op("aten::mm", "aten::bmm", "aten::matmul", "aten::mv", "aten::dot")
-def matmul(op: Builder, self: Complex, mat2: Complex) -> Complex:
-    """bmm(Tensor self, Tensor mat2) -> Tensor"""
-    a, b, c, d = self.real(op), self.imaginary(op), mat2.real(op), mat2.imaginary(op)
-    real = op.Sub(op.MatMul(a, c), op.MatMul(b, d))
-    return joined(op, raised(op, real), raised(op, op.Add(op.MatMul(a, d), op.MatMul(b, c))))
