@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trueport.capture.rows import ItemShape, NotAlike, Rows
+from trueport.capture.rows import ItemShape, NotAlike, Rows, numbers_in
 from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Place
@@ -123,6 +123,11 @@ class TracedList(list):  # type: ignore[type-arg]
         made = cls()
         made.hold(parts)
         return made
+
+    @classmethod
+    def of_numbers(cls, tensor: torch.Tensor) -> TracedList:
+        """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
+        return cls.of(Parts((numbers_in(tensor),)))
 
     def hold(self, parts: Parts) -> None:
         """Make it hold this."""

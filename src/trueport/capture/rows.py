@@ -6,6 +6,7 @@ whose sizes differ from item to item are packed one after the other, with a tabl
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -247,6 +248,17 @@ class Rows:
             raise NotAlike
         self.read()
         return found[0]
+
+
+def numbers_in(tensor: torch.Tensor) -> Rows:
+    """The rows of a tensor as Python numbers, or as lists of them."""
+    kind = bool if tensor.dtype is torch.bool else float if tensor.is_floating_point() else int
+    item: Any = kind(0)
+    for size in reversed(tensor.shape[1:]):
+        item = [copy.deepcopy(item) for _ in range(int(size))]
+    shape = ItemShape.of([item], lambda _: False)
+    columns = tensor.flatten(1).unbind(1) if tensor.dim() > 1 else (tensor,)
+    return Rows(shape, tuple(values.to(column.dtype) for values, column in zip(columns, shape.columns, strict=True)))
 
 
 def _same(one: Any, other: Any) -> bool:

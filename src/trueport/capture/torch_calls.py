@@ -28,6 +28,7 @@ from trueport.torch_internals import (
 )
 
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
+_INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 _UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
 
 
@@ -79,7 +80,9 @@ class TorchCalls(TorchFunctionMode):
         elif func in COMPARISONS:
             return COMPARISONS[func](*args, **kwargs)
         elif func is torch.Tensor.tolist:
-            return _to_list(args[0])
+            return self._to_list(args[0])
+        elif func in _INDEXING and (index := _with_tensors(args[1])) is not args[1]:
+            return func(args[0], index, *args[2:])
         elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):
             return get_item(*args)
         elif func is torch.Tensor.__setitem__ and has_traced_number(args[1]):
@@ -104,6 +107,15 @@ class TorchCalls(TorchFunctionMode):
         self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
         return func(tensor)
 
+    def _to_list(self, tensor: torch.Tensor) -> Any:
+        """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
+        if tensor.dim() == 0:
+            return tensor.item()
+        if isinstance(tensor.shape[0], torch.SymInt) and all(isinstance(size, int) for size in tensor.shape[1:]):
+            self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
+            return TracedList.of_numbers(tensor)
+        return [self._to_list(part) for part in tensor.unbind(0)]
+
     def _open_rows(self, func: Any, tensor: torch.Tensor, dim: int = 0) -> OpenSequence | None:
         """The rows of a tensor whose count is open: a `for` over them is a loop, once its function is rewritten."""
         if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
@@ -112,6 +124,13 @@ class TorchCalls(TorchFunctionMode):
         if func is torch.Tensor.__iter__:
             return None
         return OpenSequence(tensor.shape[dim], lambda i: tensor.select(dim, i))
+
+
+def _with_tensors(index: Any) -> Any:
+    """An index in which lists of open length are the tensors that eager makes of them."""
+    if isinstance(index, tuple):
+        return tuple(_with_tensors(i) for i in index) if any(map(is_open, index)) else index
+    return _tensor(index) if is_open(index) else index
 
 
 def _stack(tensors: TracedList, dim: int = 0) -> torch.Tensor:
@@ -147,13 +166,6 @@ _TAKING_LISTS: dict[Any, Callable[..., torch.Tensor]] = {
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
 }
 """What can be done with a list of open length."""
-
-
-def _to_list(tensor: torch.Tensor) -> Any:
-    """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
-    if tensor.dim() == 0:
-        return tensor.item()
-    return [_to_list(part) for part in tensor.unbind(0)]
 
 
 def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:

@@ -35,7 +35,7 @@ from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.runtime import TRACE
-from trueport.torch_internals import quiet_fake_tensors, saying_exporting, size_oblivious
+from trueport.torch_internals import lists_as_calls, quiet_fake_tensors, saying_exporting, size_oblivious
 
 _SMALLEST_HINT = 2
 _MOST_TRACES = 200
@@ -132,6 +132,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             saying_exporting(),
             size_oblivious(),
             quiet_fake_tensors(),
+            lists_as_calls(),
             torch.no_grad(),
             tracer.symbols.fake_mode,
             tracer.recorder,

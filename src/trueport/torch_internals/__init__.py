@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,6 +56,7 @@ __all__ = [
     "fake_from_real",
     "from_functional",
     "is_composite",
+    "lists_as_calls",
     "no_dispatch",
     "outside_all_modes",
     "saying_exporting",
@@ -264,3 +266,18 @@ def known_to_hold(relation: Any) -> None:
 def padded_sequence_of_packed() -> Callable[..., Any]:
     """The function behind `pad_packed_sequence`, as a torch function mode sees it."""
     return torch._pad_packed_sequence
+
+
+@contextlib.contextmanager
+def lists_as_calls() -> Iterator[None]:
+    """On this thread, `.tolist()` of a functional tensor is a call that modes see; its own goes through rows."""
+    own, thread = FunctionalTensor.tolist, threading.get_ident()
+
+    def tolist(tensor: FunctionalTensor) -> Any:
+        return torch.Tensor.tolist(tensor) if threading.get_ident() == thread else own(tensor)
+
+    FunctionalTensor.tolist = tolist  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        FunctionalTensor.tolist = own  # type: ignore[method-assign]

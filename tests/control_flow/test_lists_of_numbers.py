@@ -1,0 +1,94 @@
+"""`.tolist()` of a tensor whose length is open: a list of numbers, with all that a list of rewritten code can do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.control_flow.kept_alive import assert_kept_alive
+from tests.control_flow.kept_alive import refused as first_error
+
+
+def chosen_rows(x):
+    total = x.new_zeros(4)
+    for i in (x[:, 0] > 0).nonzero().flatten().tolist():
+        total = total * 0.5 + x[i] * i
+    return total
+
+
+def pairs(x):
+    total = x.sum() * 0
+    for i, j in (x > 1).nonzero().tolist():
+        total = total + x[i, j] * (i + 2 * j)
+    return total
+
+
+def longest(x):
+    counts = (x > 0).sum(1).tolist()
+    return torch.zeros(max(counts) + len(counts)), x * sum(counts)
+
+
+def comprehension(x):
+    counts = (x > 0).sum(1).tolist()
+    return torch.stack([x[i].sum() * count for i, count in enumerate(counts)])
+
+
+def back_to_a_tensor(x):
+    return torch.tensor((x > 0).sum(1).tolist()) * 2
+
+
+def pieces(x):
+    parts, at = [], 0
+    for length in (x[:, 0] > 0).long().tolist():
+        parts.append(x[at : at + length].sum(0))
+        at = at + length
+    return torch.stack(parts)
+
+
+def decided_by_floats(x):
+    total = 0.0
+    for value in x[:, 1].tolist():
+        if value > 0:
+            total += value
+    return x * total
+
+
+def ends(x):
+    best = x.argmax(1).tolist()
+    return x[0, best[0]] + x[-1, best[-1]]
+
+
+def as_an_index(x):
+    order = x[:, 0].argsort().tolist()
+    y = x[order] * 2
+    y[order] = y[order] + x
+    return y, x[order, 1]
+
+
+USES = (
+    chosen_rows,
+    pairs,
+    longest,
+    comprehension,
+    back_to_a_tensor,
+    pieces,
+    decided_by_floats,
+    ends,
+    as_an_index,
+)
+
+
+@pytest.mark.parametrize("model", USES)
+def test_uses_of_such_a_list(model):
+    torch.manual_seed(0)
+    others = [(torch.randn(n, 4),) for n in (1, 3, 9)] + [(-torch.ones(2, 4),)]
+    assert_kept_alive(model, (torch.randn(5, 4),), others, dynamic_shapes={"x": {0: torch.export.Dim("rows", min=1)}})
+
+
+def test_returning_it_is_refused():
+    def model(x):
+        return x.argmax(1).tolist()
+
+    found = first_error(model, (torch.randn(5, 4),), dynamic_shapes={"x": {0: torch.export.Dim("rows", min=1)}})
+    assert found.code == "TP104"
+    assert "returns a list whose length is known only when the model runs" in found.message
