@@ -7,7 +7,7 @@ and turning gradients on inside forward (forces as derivatives of an energy) nee
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -111,7 +111,8 @@ class TorchCalls(TorchFunctionMode):
         """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
         if tensor.dim() == 0:
             return tensor.item()
-        if isinstance(tensor.shape[0], torch.SymInt) and all(isinstance(size, int) for size in tensor.shape[1:]):
+        first, *sizes = cast("tuple[Any, ...]", tensor.shape)
+        if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
             self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
             return TracedList.of_numbers(tensor)
         return [self._to_list(part) for part in tensor.unbind(0)]

@@ -276,7 +276,7 @@ def lists_as_calls() -> Iterator[None]:
     def tolist(tensor: FunctionalTensor) -> Any:
         return torch.Tensor.tolist(tensor) if threading.get_ident() == thread else own(tensor)
 
-    FunctionalTensor.tolist = tolist  # type: ignore[method-assign]
+    FunctionalTensor.tolist = tolist  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
