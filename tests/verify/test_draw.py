@@ -95,6 +95,14 @@ def test_floats_come_in_families():
     assert max(float(value.abs().max()) for value in column(sets, 0, "tiny") if value.numel()) < 1e-2
 
 
+def test_rows_with_one_on_all_the_same_and_in_order():
+    sets = drawn(leaf("x", torch.randn(3, 4)))
+    hot, same, ordered = (column(sets, 0, family)[0] for family in ("one hot", "all the same", "sorted"))
+    assert hot.sum(1).tolist() == [1, 1, 1]
+    assert len(same.unique()) == 1
+    assert bool((ordered.diff() >= 0).all())
+
+
 def test_an_example_between_zero_and_one_is_drawn_from_there_and_from_outside():
     sets = drawn(leaf("image", torch.rand(2, 3)))
     like, normal = torch.cat(column(sets, 0, "like the example's")), torch.cat(column(sets, 0, "normal"))

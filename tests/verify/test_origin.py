@@ -11,7 +11,7 @@ from onnx import helper
 
 from tests.verify.onnx_models import BATCH, FLOAT, INT64, job, leaf, port, write
 from trueport.verify.check import check_model
-from trueport.verify.origin import origin_of
+from trueport.verify.origin import Origin, origin_of
 from trueport.verify.reference import Reference
 
 
@@ -59,7 +59,7 @@ def test_a_model_that_does_not_load_points_at_the_line_of_the_operator(tmp_path)
     ],
 )
 def test_every_way_in_which_the_runtime_names_a_node(tmp_path, complaint, line):
-    assert origin_of(reshaped(tmp_path / "m.onnx"), complaint).where.line == line
+    assert origin_of(reshaped(tmp_path / "m.onnx"), complaint).place.where.line == line
 
 
 def test_nodes_inside_arms_and_functions_are_found(tmp_path):
@@ -72,14 +72,32 @@ def test_nodes_inside_arms_and_functions_are_found(tmp_path):
     body = [helper.make_node("Erf", ["u"], ["v"])]
     model.functions.append(helper.make_function("ours", "gelu", ["u"], ["v"], body, [helper.make_opsetid("", 23)]))
     path.write_bytes(model.SerializeToString())
-    assert origin_of(path, "while running Neg node. Name:'node_a'").where.line == 31
-    assert origin_of(path, "Could not find an implementation for Erf(13) node with name ''").where.line == 40
+    assert origin_of(path, "while running Neg node. Name:'node_a'").place.where.line == 31
+    assert origin_of(path, "Could not find an implementation for Erf(13) node with name ''").place.where.line == 40
 
 
 def test_no_line_is_better_than_a_wrong_one(tmp_path):
     path = reshaped(tmp_path / "m.onnx")
-    assert origin_of(path, "while running Gemm node. Name:'fused 1'") is None
-    assert origin_of(path, "something else") is None
+    assert origin_of(path, "while running Gemm node. Name:'fused 1'") == Origin()
+    assert origin_of(path, "something else") == Origin()
     (tmp_path / "bad.onnx").write_bytes(b"\xff" * 50)
-    assert origin_of(tmp_path / "bad.onnx", "Name:'node_a'") is None
-    assert origin_of(tmp_path / "absent.onnx", "Name:'node_a'") is None
+    assert origin_of(tmp_path / "bad.onnx", "Name:'node_a'") == Origin()
+    assert origin_of(tmp_path / "absent.onnx", "Name:'node_a'") == Origin()
+
+
+def test_the_operator_its_opset_and_its_dtypes_are_told(tmp_path):
+    cast = helper.make_node("Cast", ["x"], ["whole"], to=INT64, name="node_cast")
+    shift = helper.make_node("BitShift", ["whole", "whole"], ["y"], direction="LEFT", name="node_shift")
+    path = write(tmp_path / "m.onnx", [cast, shift], [port("x")], [port("y", INT64)], {})
+    result = check_model(path, job(leaf("x", torch.randn(2, 3))), Reference(lambda v: v[0], lambda y: [y]), ["y"])
+    assert result.diagnostics[0].code == "TP801"
+    assert "the operator is BitShift of opset 23, given int64 and int64" in result.diagnostics[0].seen
+
+
+def test_the_lines_that_torchs_own_exporter_notes_are_read_too(tmp_path):
+    node = helper.make_node("Neg", ["x"], ["y"], name="node_neg")
+    trace = ['File "/home/user/model.py", line 9, in forward', "    act(x)", 'File "/home/user/act.py", line 4, in act']
+    node.metadata_props.add(key="pkg.torch.onnx.stack_trace", value="\n".join(trace))
+    path = write(tmp_path / "m.onnx", [node], [port("x")], [port("y")], {})
+    place = origin_of(path, "while running Neg node. Name:'node_neg'").place
+    assert [str(call) for call in place.calls] == ["/home/user/model.py:9", "/home/user/act.py:4"]

@@ -120,6 +120,22 @@ def test_a_killed_worker_is_a_crash_with_the_name_of_the_signal(worker, tmp_path
     assert works(worker, tmp_path)
 
 
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_worker_that_is_killed_while_it_loads(worker, tmp_path, blow):
+    os.mkfifo(tmp_path / "m.onnx")  # a file that nobody ever writes to
+    worker.start()
+    killer = threading.Timer(1.0, lambda: os.kill(worker.pid, blow))
+    killer.start()
+    assert blow.name in fails(FailureKind.CRASH, lambda: worker.load(tmp_path / "m.onnx"))
+    assert works(worker, tmp_path)
+
+
+def test_a_load_without_an_end_is_stopped_within_its_limit(worker, tmp_path):
+    os.mkfifo(tmp_path / "m.onnx")
+    fails(FailureKind.HANG, lambda: worker.load(tmp_path / "m.onnx", Limits(load_seconds=0.5)))
+    assert works(worker, tmp_path)
+
+
 def test_a_model_loads_itself_again_in_a_new_worker(worker, tmp_path):
     model = worker.load(scaled(tmp_path / "m.onnx"))
     before = worker.pid

@@ -126,7 +126,8 @@ def open_model(path: Path, limits: Limits, worker: Worker | None = None) -> Open
     try:
         return Opened(worker.load(path, limits), blame, limits)
     except WorkerFailure as failure:
-        return failure_found(failure, LOADING, blame.of_load(failure), origin_of(path, failure.detail))
+        origin = origin_of(path, failure.detail)
+        return failure_found(failure, LOADING, (*origin.facts, *blame.of_load(failure)), origin.place)
 
 
 def check_opened(
@@ -264,7 +265,7 @@ class Check:
         if self._told_of.isdisjoint(empty):
             self._told_of.update(empty)
             blame = self.investigation.blame
-            place = origin_of(blame.path, failure.detail)
+            place = origin_of(blame.path, failure.detail).place
             self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
         return True
 

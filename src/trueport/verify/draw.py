@@ -101,6 +101,7 @@ def draw(
 def _families(leaves: Sequence[Leaf], values: Sequence[object]) -> list[tuple[int, Family]]:
     """The families that mean something for these inputs, each with the how-manieth of its kind it is."""
     families = [Family.SEEN, Family.NORMAL, Family.ZEROS, Family.NEGATED, Family.ONES, Family.LARGE, Family.TINY]
+    families += [Family.ONE_HOT, Family.CONSTANT, Family.SORTED]
     inputs = [(leaf, value) for leaf, value in zip(leaves, values, strict=True) if leaf.is_input]
     tensors = [(leaf, value) for leaf, value in inputs if isinstance(value, torch.Tensor)]
     if any(is_mask(leaf, value) for leaf, value in tensors):

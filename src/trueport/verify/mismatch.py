@@ -70,9 +70,10 @@ class Investigation:
         how_many = _agree(len(agreeing))
         small = f"smallest: {in_words(self.job.leaves, least.values)}"
         if shown.failure is not None:
-            facts = (small, *self._kept(shown), *where, *how_many, *self.blame.of_run(shown.failure, shown.feeds))
-            place = origin_of(self.blame.path, shown.failure.detail) or self._frozen_at(outcome)
-            return [failure_found(shown.failure, on, facts, place)]
+            origin = origin_of(self.blame.path, shown.failure.detail)
+            blamed = (*origin.facts, *self.blame.of_run(shown.failure, shown.feeds))
+            facts = (small, *self._kept(shown), *where, *how_many, *blamed)
+            return [failure_found(shown.failure, on, facts, origin.place or self._frozen_at(outcome))]
         diverged = self._diverged(least, outcome, agreeing)
         begins = () if diverged is None else (diverged.fact,)
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
@@ -86,7 +87,7 @@ class Investigation:
     def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
         """A crash, a hang or a flood of memory is not repeated to make it smaller."""
         facts = (*self._kept(outcome), *self.blame.of_run(failure, outcome.feeds))
-        place = origin_of(self.blame.path, failure.detail)
+        place = origin_of(self.blame.path, failure.detail).place
         if failure.kind is FailureKind.HANG and self.locate is not None:
             diverged = self.locate(failed.values, None, hangs=True)
             if diverged is not None:

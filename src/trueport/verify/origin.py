@@ -2,34 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from trueport.source import Place, Where
+from trueport.verify.tensors import element_name
 
 # The ways in which onnxruntime 1.2x names a node, and, where the node has no name, its operator.
 _NODE = re.compile(r"""Name:'([^']+)'|node with name '([^']+)'|In Node, \("([^"]+)"|[Nn]ode:? ?\(([^)]+)\)""")
 _OPERATOR = re.compile(r"implementation for (\w+)\(|running (\w+) node|operator \((\w+)\)|Op \((\w+)\)")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
-def origin_of(path: Path, complaint: str) -> Place | None:
-    """Where the node that a message speaks of comes from; None where it names none, or several might be meant."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a message of the runtime is about. Either may be unknown."""
+
+    place: Place | None = None
+    facts: tuple[str, ...] = ()
+    """The operator, its opset, and the dtypes that it is given."""
+
+
+def origin_of(path: Path, complaint: str) -> Origin:
+    """Where the node that a message speaks of comes from; nothing where it names none, or several might be meant."""
     try:
         model = onnx.load(path, load_external_data=False)
     except (OSError, DecodeError):
-        return None
+        return Origin()
     nodes = list(_nodes(model))
     for pattern, meant in ((_NODE, _by_name), (_OPERATOR, _by_operator)):
         for match in pattern.finditer(complaint):
             wanted = next(group for group in match.groups() if group)
-            places = {place for node in nodes if meant(model, node, wanted) and (place := _place(node))}
-            if len(places) == 1:
-                return places.pop()
-    return None
+            found = [node for node in nodes if meant(model, node, wanted)]
+            places = {place for node in found if (place := _place(node))}
+            if len(found) == 1 or len(places) == 1:
+                facts = {_described(model, node) for node in found}
+                return Origin(places.pop() if places else None, tuple(facts) if len(facts) == 1 else ())
+    return Origin()
+
+
+def _described(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
+    """`BitShift of opset 20, given int32 and int32`."""
+    opset = next((known.version for known in model.opset_import if known.domain == node.domain), None)
+    of = f"{node.domain} " if node.domain else ""
+    version = f"of {of}opset {opset}" if opset is not None else f"of {node.domain}, which the file does not import"
+    dtypes = _dtypes(model)
+    given = [dtypes[name] for name in node.input if name in dtypes]
+    return f"the operator is {node.op_type} {version}" + (f", given {' and '.join(given)}" if given else "")
+
+
+def _dtypes(model: onnx.ModelProto) -> dict[str, str]:
+    with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError):  # else what the file says by itself
+        model = onnx.shape_inference.infer_shapes(model)
+    found: dict[str, str] = {}
+    for graph in (model.graph, *(graph for node in _nodes(model) for graph in _subgraphs(node))):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
+                found[value.name] = element_name(value.type.tensor_type.elem_type)
+        found |= {weight.name: element_name(weight.data_type) for weight in graph.initializer}
+    return found
 
 
 def _by_name(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> bool:
@@ -52,14 +89,22 @@ def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     while pending:
         node = pending.pop()
         yield node
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                pending.extend(graph.node)
+        for graph in _subgraphs(node):
+            pending.extend(graph.node)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _place(node: onnx.NodeProto) -> Place | None:
+    """As we note it, or as torch's own exporter does."""
     notes = {entry.key: entry.value for entry in node.metadata_props}
     file, _, line = notes.get("trueport.source", "").rpartition(":")
-    if not line.isdecimal():
-        return None
-    return Place((Where(file, int(line)),), notes.get("trueport.module", ""))
+    if line.isdecimal():
+        return Place((Where(file, int(line)),), notes.get("trueport.module", ""))
+    frames = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
+    return Place(tuple(Where(file, int(line), function) for file, line, function in frames)) if frames else None

@@ -70,6 +70,11 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def element_name(element_type: int) -> str:
+    """The name of an ONNX element type, by its number."""
+    return _NAMES.get(element_type, f"type {element_type}")
+
+
 def dtype_of(runtime_type: str) -> str:
     """The dtype in one of onnxruntime's types: `tensor(float)` and `seq(tensor(float))` both hold float32."""
     inner = runtime_type.rsplit("(", 1)[-1].rstrip(")")

@@ -25,6 +25,9 @@ class Family(Enum):
     NEGATED = "negated"
     LARGE = "large"
     TINY = "tiny"
+    ONE_HOT = "one hot"
+    CONSTANT = "all the same"
+    SORTED = "sorted"
     ON = "masks all on"
     OFF = "masks all off"
     RAGGED = "masks ragged"
@@ -141,6 +144,12 @@ def _floats(
             drawn = normal * 1e-4
         case Family.NEGATED:
             drawn = -(normal.abs() * facts.spread + abs(facts.mean))
+        case Family.ONE_HOT:
+            drawn = _one_hot(shape, chance).to(dtype)
+        case Family.CONSTANT:
+            drawn = torch.full_like(normal, normal.reshape(-1)[0].item() if normal.numel() else 0.0)
+        case Family.SORTED if not example.is_complex() and shape:
+            drawn = (normal * facts.spread + facts.mean).sort().values
         case _ if facts.is_unit and not example.is_complex():
             drawn = torch.rand(tuple(shape), dtype=dtype, generator=chance)
         case _:
@@ -180,8 +189,22 @@ def _integers(shape: Sequence[int], family: Family, chance: torch.Generator, fac
             return torch.full_like(drawn, low)
         case Family.NEGATED:
             return low + high - drawn
+        case Family.CONSTANT if drawn.numel():
+            return torch.full_like(drawn, int(drawn.reshape(-1)[0]))
+        case Family.ONE_HOT:
+            return torch.where(_one_hot(shape, chance), high, low)
+        case Family.SORTED if shape:
+            return drawn.sort().values
         case _:
             return drawn
+
+
+def _one_hot(shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:
+    """One of each row is on, as a bool; a row is along the last axis."""
+    if not shape or not shape[-1]:
+        return torch.ones(tuple(shape), dtype=torch.bool)
+    at = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=chance)
+    return torch.arange(shape[-1]) == at
 
 
 def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example: torch.Tensor) -> torch.Tensor:
@@ -192,6 +215,8 @@ def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example
             return torch.zeros(tuple(shape))
         case Family.NEGATED:
             return 1 - _repeated(example, shape).to(torch.int64)
+        case Family.ONE_HOT:
+            return _one_hot(shape, chance)
         case Family.RAGGED if shape and shape[-1] > 0:
             lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=chance)
             return torch.arange(shape[-1]) < lengths
