@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -28,9 +28,10 @@ _MOST_TAILS = 6
 class NeedsRewrite(BaseException):
     """The trace met a decision in a function that is not rewritten yet. No `except Exception` stops it."""
 
-    def __init__(self, code: CodeType, place: Place) -> None:
+    def __init__(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
+        """`roots` are objects near which functions that run the code are likely to be found."""
         super().__init__(code.co_qualname)
-        self.code, self.place = code, place
+        self.code, self.place, self.roots = code, place, roots
 
 
 class NeedsTail(BaseException):
@@ -67,11 +68,11 @@ class Demand:
             return
         while frame.f_code.co_name in COMPREHENSIONS and frame.f_back is not None:
             frame = frame.f_back
-        self.require_code(frame.f_code, place or places.here())
+        self.require_code(frame.f_code, place or places.here(), _roots(frame))
 
-    def require_code(self, code: CodeType, place: Place) -> None:
+    def require_code(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
         if self._rewriting is not None and not self._rewriting.covers(code):
-            raise NeedsRewrite(code, place)
+            raise NeedsRewrite(code, place, roots)
 
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only: in rewritten code, it may not."""
@@ -89,10 +90,10 @@ class Demand:
             self._tails_left -= 1
             raise NeedsTail(line)
 
-    def rewrite(self, needed: NeedsRewrite) -> None:
+    def rewrite(self, needed: NeedsRewrite, model: object) -> None:
         assert self._rewriting is not None
         try:
-            self._rewriting.add(needed.code)
+            self._rewriting.add(needed.code, (*needed.roots, model))
         except Refused as refused:
             where = needed.place.where
             raise ExportError(
@@ -108,3 +109,9 @@ class Demand:
                     )
                 ]
             ) from None
+
+
+def _roots(frame: FrameType) -> tuple[Any, ...]:
+    """The names around a frame's function, and what the function was first given: `self`, or its class."""
+    given = frame.f_code.co_varnames[:1] if frame.f_code.co_argcount else ()
+    return (frame.f_globals, *(frame.f_locals[name] for name in given if name in frame.f_locals))

@@ -85,7 +85,7 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], 
             except ReadsState as read:
                 fickle |= read.tensors
             except NeedsRewrite as needed:
-                demand.rewrite(needed)
+                demand.rewrite(needed, job.model)
             except NeedsTail:
                 continue
         raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import gc
 import linecache
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 
 from trueport.rewrite.build import RUNTIME
+from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.rewriter import rewrite
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.rewrite.unsupported import Unsupported
@@ -43,6 +43,8 @@ class Rewriting:
     _originals: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
     _ours: dict[CodeType, CodeType] = field(default_factory=dict)
     """Every piece of rewritten code, with the original that it was made from."""
+    _roots: dict[CodeType, tuple[Any, ...]] = field(default_factory=dict)
+    """Where the functions that run a code were looked for; nothing where that was everywhere."""
 
     def tails(self, code: CodeType) -> frozenset[int]:
         """The lines of the branches that hold the rest of their block."""
@@ -52,12 +54,18 @@ class Rewriting:
         """Whether this code is ours, or is a part of a function that was rewritten."""
         return code in self._ours
 
-    def add(self, code: CodeType) -> None:
-        """Rewrite every function that runs `code`. Raises Refused where that cannot be."""
+    def add(self, code: CodeType, roots: Iterable[Any] = ()) -> None:
+        """Rewrite the functions that run `code`. Raises Refused where that cannot be.
+
+        They are looked for near `roots` first. Where one is missed, it asks for this again, and all objects are gone
+        through then.
+        """
         with _LOCK:
+            asked_before = code in self.rewritten
             replacement = rewritten_code(code, self.tails(code))
             self.rewritten[code] = replacement
             self._ours.update(dict.fromkeys(with_inner(replacement), code))
+            self._roots[code] = () if asked_before else (*self._roots.get(code, ()), *roots)
             self._replace(code, replacement)
 
     def add_tail(self, code: CodeType, line: int) -> bool:
@@ -70,19 +78,28 @@ class Rewriting:
             return False
         with _LOCK:
             wanted = list(self.rewritten)
+            roots = dict(self._roots)
             self.end()
             self._tails[original] = self._tails.get(original, frozenset()) | {line}
             for each in wanted:
-                self.add(each)
+                self.add(each, roots[each])
         return True
 
     def _replace(self, code: CodeType, replacement: CodeType) -> None:
         """Give the rewritten code to the functions that run `code`, and to those that make functions of it."""
-        for function in _functions_of(code.co_filename):
+        roots = self._roots[code]
+        if not (roots and self._replace_in(near(roots, code.co_filename), code, replacement)):
+            self._replace_in(everywhere(code.co_filename), code, replacement)
+
+    def _replace_in(self, functions: Iterable[FunctionType], code: CodeType, replacement: CodeType) -> bool:
+        found = False
+        for function in functions:
             changed = _with_replaced(function.__code__, code, replacement)
             if changed is not function.__code__:
+                found = True
                 self._originals.append((function, function.__code__))
                 function.__code__ = changed
+        return found
 
     def end(self) -> None:
         with _LOCK:
@@ -91,11 +108,7 @@ class Rewriting:
             self._originals.clear()
             self.rewritten.clear()
             self._ours.clear()
-
-
-def _functions_of(filename: str) -> list[FunctionType]:
-    """All functions that were made from a file. Only the collector knows them: decorators and closures hide many."""
-    return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == filename]
+            self._roots.clear()
 
 
 def _with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
