@@ -36,7 +36,7 @@ class Generated:
         return Generated(lambda emit, stopped: self.push(lambda item: emit(function(item)), stopped))
 
     def enumerated(self, start: Any) -> Generated:
-        count = [start]  # a list, since the rounds of a loop change it
+        count = TracedList([start])  # a list, since the rounds of a loop change it
 
         def run(emit: Emit, stopped: Callable[[], Any]) -> None:
             def numbered(item: Any) -> None:

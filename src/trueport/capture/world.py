@@ -81,7 +81,7 @@ class World:
         room = (function.__module__ or "").split(".")[0]
         if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():
-                if isinstance(_content(cell), (FunctionType, list)):
+                if isinstance(_content(cell), (FunctionType, TracedList)):
                     self._keep(_content(cell), depth)
         if room in _FOREIGN:
             return
