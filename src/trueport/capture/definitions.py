@@ -1,4 +1,4 @@
-"""Operators said by other operators, where torch's own way would read a free size as a number."""
+"""Operators said by other operators, where torch's own way would read a free size or a value as a number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
+from trueport.capture.layers_defined import LAYERS
 from trueport.capture.shapes import CannotBeCarried
+from trueport.capture.statistics_defined import STATISTICS
 from trueport.torch_internals import OpOverload
 
 aten = torch.ops.aten
@@ -43,6 +45,8 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten._pack_padded_sequence.default: pack_padded,
     aten._pad_packed_sequence.default: pad_packed,
     aten.pad_sequence.default: pad_sequences,
+    **LAYERS,
+    **STATISTICS,
 }
 """Used instead of torch's own."""
 

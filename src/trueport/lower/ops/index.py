@@ -75,7 +75,7 @@ def positions(op: Builder, mask: Tensor) -> Tensor:
 @op("aten::nonzero_static")
 def nonzero_static(op: Builder, self: Tensor, *, size: int | Number, fill_value: int = -1) -> Tensor:
     """nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor"""
-    found = op.transpose(positions(op, self), (1, 0))
+    found = nonzero(op, self)
     rest = filled(op, op.result.shape, fill_value, op.result.dtype)
     return op.Slice(op.Concat(found, rest, axis=0), op.ints(0), op.shape([size]), op.ints(0))
 

@@ -81,7 +81,9 @@ def left_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
 
     ONNX shifts unsigned integers only; a shift to the left is a product.
     """
-    return op.Mul(self, _power_of_two(op, other, self.element))
+    shift = op.scalar(other, self.element)
+    shifted = op.Mul(self, _power_of_two(op, op.Clip(shift, 0, _bits(self.element) - 1)))
+    return op.Where(_is_shift(op, shift, _bits(self.element)), shifted, op.const(0, self.element))
 
 
 @op(
@@ -91,16 +93,35 @@ def left_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
     "aten::__rshift__.Tensor",
 )
 def right_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
-    """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor: a division that rounds down, as signs demand"""
-    divisor = _power_of_two(op, other, self.element)
-    return op.Div(op.Sub(self, op.Mod(self, divisor)), divisor)
+    """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor: a division that rounds down, as signs demand
+
+    By more bits than there are, only the sign is left.
+    """
+    signed = self.element.min < 0
+    most = _bits(self.element) - 1 - int(signed)
+    shift = op.scalar(other, self.element)
+    divisor = _power_of_two(op, op.Clip(shift, 0, most))
+    shifted = op.Div(op.Sub(self, op.Mod(self, divisor)), divisor)
+    sign = op.Neg(op.cast(op.Less(self, 0), self.element)) if signed else op.const(0, self.element)
+    return op.Where(_is_shift(op, shift, most + 1), shifted, sign)
 
 
-def _power_of_two(op: Builder, exponent: Operand, dtype: ir.DataType) -> Tensor:
-    if isinstance(exponent, int):
-        return op.const(2**exponent, dtype)
-    power = op.Pow(op.const(2.0, ir.DataType.DOUBLE), op.cast(op.scalar(exponent, dtype), ir.DataType.DOUBLE))
-    return op.cast(power, dtype)
+def _bits(dtype: ir.DataType) -> int:
+    return int(dtype.itemsize) * 8
+
+
+def _is_shift(op: Builder, shift: Tensor, bits: int) -> Tensor:
+    return op.And(op.GreaterOrEqual(shift, 0), op.Less(shift, bits))
+
+
+def _power_of_two(op: Builder, exponent: Tensor) -> Tensor:
+    """In the integer dtype of the exponent. The highest bit of a signed one is its lowest number."""
+    power = op.Pow(op.const(2.0, ir.DataType.DOUBLE), op.cast(exponent, ir.DataType.DOUBLE))
+    highest = _bits(exponent.element) - 1
+    if exponent.element.min == 0:
+        return op.cast(power, exponent.element)
+    below = op.cast(op.Min(power, 2.0 ** (highest - 1)), exponent.element)
+    return op.Where(op.Equal(exponent, highest), op.const(int(exponent.element.min), exponent.element), below)
 
 
 @op("aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther", "aten::where.Scalar")

@@ -56,15 +56,6 @@ def layer_norm(
     return op.LayerNormalization(input, scale, bias, axis=-len(normalized_shape), epsilon=eps)
 
 
-@op("aten::native_layer_norm")
-def native_layer_norm(
-    op: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Sequence[Tensor | None]:
-    """native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps)
-    -> (Tensor, Tensor, Tensor); mean and deviation are for the backward pass."""
-    return layer_norm(op, input, normalized_shape, weight, bias, eps), None, None
-
-
 @op("aten::rms_norm", "aten::_fused_rms_norm")
 def rms_norm(
     op: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
@@ -128,23 +119,6 @@ def _as(like: Tensor, x: Tensor) -> Tensor:
     return x
 
 
-@op("aten::native_group_norm")
-def native_group_norm(
-    op: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    N: int | Number,
-    C: int | Number,
-    HxW: int | Number,
-    group: int,
-    eps: float,
-) -> Sequence[Tensor | None]:
-    """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group,
-    float eps) -> (Tensor, Tensor, Tensor)"""
-    return group_norm(op, input, group, weight, bias, eps), None, None
-
-
 @op("aten::batch_norm")
 def batch_norm(
     op: Builder,
@@ -167,54 +141,6 @@ def batch_norm(
     scale = _ones(op, channels, dtype) if weight is None else weight
     shift = _zeros(op, channels, dtype) if bias is None else bias
     return op.BatchNormalization(input, scale, shift, running_mean, running_var, epsilon=eps)
-
-
-@op("aten::_native_batch_norm_legit_no_training")
-def native_batch_norm_inference(
-    op: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
-) -> Sequence[Tensor | None]:
-    """_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean,
-    Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""
-    return batch_norm(op, input, weight, bias, running_mean, running_var, False, momentum, eps), None, None
-
-
-@op("aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_functional")
-def native_batch_norm(
-    op: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Sequence[Tensor | None]:
-    """native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,
-    bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"""
-    return batch_norm(op, input, weight, bias, running_mean, running_var, training, momentum, eps), None, None
-
-
-@op("aten::_native_batch_norm_legit.no_stats")
-def native_batch_norm_no_stats(
-    op: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Sequence[Tensor | None]:
-    """_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum,
-    float eps) -> (Tensor, Tensor, Tensor)"""
-    return batch_norm(op, input, weight, bias, None, None, True, momentum, eps), None, None
 
 
 @op("aten::instance_norm")

@@ -8,10 +8,9 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
-from trueport.lower.dtypes import promoted
-from trueport.lower.ops.axes import axis_of, count, floor_div
+from trueport.lower.ops.axes import axis_of, count, floor_div, to_front
 from trueport.lower.table import op
-from trueport.lower.tensor import Operand, Tensor
+from trueport.lower.tensor import Tensor
 
 AnySize = int | Number
 INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
@@ -127,54 +126,34 @@ def unique_consecutive(
 ) -> Sequence[Tensor]:
     """unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)
     -> (Tensor, Tensor, Tensor)"""
-    if dim is not None and self.rank != 1:
-        raise NotImplementedError("unique_consecutive along one axis of several")
+    if dim is not None and self.rank > 1:
+        return _unique_rows(op, self, axis_of(dim, self.rank))
     total = count(self.known_sizes)
     flat = op.reshape(self, (total,))
-    before, after = (op.Slice(flat, op.ints(start), op.ints(end), op.ints(0)) for start, end in ((0, -1), (1, 2**62)))
-    # The first element is always new, if there is one.
-    first = op.Expand(op.const(True), op.Min(op.Shape(flat), op.ints(1)))
-    new = op.Concat(first, op.Not(op.Equal(before, after)), axis=0)
+    values, inverse, counts = _runs(op, flat, flat, 0)
+    return values, op.reshape(inverse, self.known_sizes), counts
+
+
+def _unique_rows(op: Builder, self: Tensor, axis: int) -> Sequence[Tensor]:
+    """Slices along an axis: each is laid out as a row, and compared with the one before."""
+    front = to_front(op, self, axis)
+    length = front.known_sizes[0]
+    return _runs(op, self, op.reshape(front, (length, count(front.known_sizes[1:]))), axis)
+
+
+def _runs(op: Builder, self: Tensor, rows: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(the first of each run, the run that each belongs to, how long each run is), by comparing neighbours."""
+    before, after = (op.Slice(rows, op.ints(start), op.ints(end), op.ints(0)) for start, end in ((0, -1), (1, 2**62)))
+    differs = op.Not(op.Equal(before, after))
+    if rows.rank > 1:
+        differs = op.cast(op.ReduceSum(op.cast(differs, INT64), op.ints(1), keepdims=0), BOOL)
+    number = op.Shape(rows, start=0, end=1)
+    # The first is always new, if there is one.
+    first = op.Expand(op.const(True), op.Min(number, op.ints(1)))
+    new = op.Concat(first, differs, axis=0)
     starts = op.Squeeze(op.NonZero(new), op.ints(0))
-    ends = op.Concat(op.Slice(starts, op.ints(1), op.ints(2**62), op.ints(0)), op.Shape(flat), axis=0)
+    ends = op.Concat(op.Slice(starts, op.ints(1), op.ints(2**62), op.ints(0)), number, axis=0)
     counts = op.Sub(op.Slice(ends, op.ints(0), op.Shape(starts), op.ints(0)), starts)
     inverse = op.Sub(op.CumSum(op.cast(new, INT64), op.const(0)), 1)
-    return op.Compress(flat, new, axis=0), op.reshape(inverse, self.known_sizes), counts
-
-
-@op("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
-def searchsorted(
-    op: Builder,
-    sorted_sequence: Tensor,
-    self: Operand,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> Tensor:
-    """searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False,
-    str? side=None, Tensor? sorter=None) -> Tensor"""
-    if sorter is not None:
-        sorted_sequence = op.GatherElements(sorted_sequence, sorter, axis=-1)
-    return _how_many_below(op, sorted_sequence, self, right or side == "right")
-
-
-@op("aten::bucketize.Tensor", "aten::bucketize.Scalar")
-def bucketize(
-    op: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
-) -> Tensor:
-    """bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"""
-    return _how_many_below(op, boundaries, self, right)
-
-
-def _how_many_below(op: Builder, borders: Tensor, x: Operand, right: bool) -> Tensor:
-    """Where x would be inserted is the number of borders below it; equal ones count when it goes to their right."""
-    dtype = promoted(borders, x)
-    values, lines = op.scalar(x, dtype), op.cast(borders, dtype)
-    if borders.rank > 1:
-        lines = op.Unsqueeze(lines, op.ints(-2))
-    column = op.Unsqueeze(values, op.ints(-1))
-    below = op.LessOrEqual(lines, column) if right else op.Less(lines, column)
-    last = op.ints(len(op.result.shape))
-    return op.cast(op.ReduceSum(op.cast(below, INT64), last, keepdims=0), op.result.dtype)
+    inverse.settle((rows.known_sizes[0],))
+    return op.Compress(self, new, axis=axis), inverse, counts

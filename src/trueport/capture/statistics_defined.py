@@ -1,0 +1,182 @@
+"""Statistics that torch computes with a look at the values, or with a kernel of its own, said by other operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from trueport.torch_internals import OpOverload
+
+aten = torch.ops.aten
+
+
+def _cov(
+    tensor: torch.Tensor,
+    *,
+    correction: int = 1,
+    fweights: torch.Tensor | None = None,
+    aweights: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """As torch's own, without the checks that the weights are not negative and do not add up to nothing."""
+    rows = tensor if tensor.dim() == 2 else tensor.reshape(1, -1)
+    weight = fweights
+    if aweights is not None:
+        weight = aweights if weight is None else weight * aweights
+    total = torch.full((), rows.shape[1], dtype=torch.int64) if weight is None else weight.sum()
+    average = (rows if weight is None else rows * weight).sum(1) / total
+    divisor = total - correction
+    if weight is not None and aweights is not None and correction != 0:
+        divisor = total - correction * (weight * aweights).sum() / total
+    apart = rows - average.unsqueeze(1)
+    weighted = apart if weight is None else apart * weight
+    return (torch.mm(apart, weighted.t().conj()) / divisor.clamp(min=0)).squeeze()
+
+
+def _mode(tensor: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of the values that occur most often the smallest, and the last place where it is: each is compared with each."""
+    if tensor.dim() == 0:
+        return tensor.clone(), torch.zeros((), dtype=torch.int64)
+    last = (tensor.to(torch.int32) if tensor.dtype is torch.bool else tensor).movedim(dim, -1)
+    often = (last.unsqueeze(-1) == last.unsqueeze(-2)).sum(-1)
+    most = often == often.amax(-1, keepdim=True)
+    top = torch.full((), _largest(last.dtype), dtype=last.dtype)
+    value = torch.where(most, last, top).amin(-1, keepdim=True)
+    place = torch.where(last == value, torch.arange(last.shape[-1]), -1).amax(-1, keepdim=True)
+    return _shown(value.to(tensor.dtype), dim, keepdim), _shown(place, dim, keepdim)
+
+
+def _largest(dtype: torch.dtype) -> float | int:
+    return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+def _shown(column: torch.Tensor, dim: int, keepdim: bool) -> torch.Tensor:
+    return column.movedim(-1, dim) if keepdim else column.squeeze(-1)
+
+
+def _nanmedian_dim(tensor: torch.Tensor, dim: int, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lower middle of what is a number; NaN where nothing is."""
+    if tensor.dim() == 0:
+        return tensor.clone(), torch.zeros((), dtype=torch.int64)
+    if not tensor.is_floating_point():
+        return torch.median(tensor, dim, keepdim)
+    last = tensor.movedim(dim, -1)
+    missing = last.isnan()
+    in_order, places = torch.where(missing, float("inf"), last).sort(-1)
+    numbers = (~missing).sum(-1, keepdim=True)
+    middle = ((numbers - 1) // 2).clamp(min=0)
+    value = torch.where(numbers > 0, in_order.gather(-1, middle), float("nan"))
+    return _shown(value, dim, keepdim), _shown(places.gather(-1, middle), dim, keepdim)
+
+
+def _nanmedian(tensor: torch.Tensor) -> torch.Tensor:
+    return _nanmedian_dim(tensor.reshape(-1), 0)[0]
+
+
+def _histogram_of_count(
+    tensor: torch.Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    low, high = _outer_edges(tensor.reshape(-1, 1), range)
+    edges = _even_edges(low[0], high[0], bins)
+    return _histogram(tensor, edges, weight=weight, density=density)
+
+
+def _histogram(
+    tensor: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    counts = _counted(tensor.reshape(-1, 1), [bins], weight, density)
+    return counts, bins
+
+
+def _histogramdd_edges(
+    tensor: torch.Tensor,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> list[torch.Tensor]:
+    points = tensor.reshape(-1, tensor.shape[-1])
+    low, high = _outer_edges(points, range)
+    return [_even_edges(low[i], high[i], number) for i, number in enumerate(bins)]
+
+
+def _histogramdd_of_counts(
+    tensor: torch.Tensor,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> torch.Tensor:
+    edges = _histogramdd_edges(tensor, bins, range=range)
+    return _counted(tensor.reshape(-1, tensor.shape[-1]), edges, weight, density)
+
+
+def _histogramdd(
+    tensor: torch.Tensor, bins: Sequence[torch.Tensor], *, weight: torch.Tensor | None = None, density: bool = False
+) -> torch.Tensor:
+    return _counted(tensor.reshape(-1, tensor.shape[-1]), list(bins), weight, density)
+
+
+def _outer_edges(points: torch.Tensor, given: Sequence[float] | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The ends of the range, for each coordinate; where all values are one, half a step to either side of it."""
+    if given is not None:
+        ends = torch.tensor(list(given), dtype=points.dtype).reshape(-1, 2)
+        low, high = ends[:, 0], ends[:, 1]
+    else:
+        low, high = points.amin(0), points.amax(0)
+    single = low == high
+    return torch.where(single, low - 0.5, low), torch.where(single, high + 0.5, high)
+
+
+def _even_edges(low: torch.Tensor, high: torch.Tensor, bins: int) -> torch.Tensor:
+    """As `linspace`: from either end in its half, so that both are exact."""
+    step = (high - low) / bins
+    index = torch.arange(bins + 1)
+    return torch.where(index < (bins + 1) // 2, low + step * index, high - step * (bins - index))
+
+
+def _counted(
+    points: torch.Tensor, edges: Sequence[torch.Tensor], weight: torch.Tensor | None, density: bool
+) -> torch.Tensor:
+    """How many points, or how much weight, lies in each box. The last box of an axis has both of its edges."""
+    sizes = [edge.shape[0] - 1 for edge in edges]
+    inside = torch.ones((), dtype=torch.bool)
+    box = torch.zeros((), dtype=torch.int64)
+    for axis, edge in enumerate(edges):
+        value = points[:, axis].contiguous()
+        place = torch.searchsorted(edge.contiguous(), value, right=True) - 1
+        inside = inside & (value >= edge[0]) & (value <= edge[-1])
+        box = box * sizes[axis] + place.clamp(0, sizes[axis] - 1)
+    amount = torch.ones((), dtype=points.dtype) if weight is None else weight.reshape(-1)
+    added = torch.where(inside, amount, 0).to(points.dtype)
+    total = 1
+    for size in sizes:
+        total = total * size
+    counts = torch.zeros(total, dtype=points.dtype).index_add(0, box, added).reshape(sizes)
+    if not density:
+        return counts
+    for axis, edge in enumerate(edges):
+        widths = edge[1:] - edge[:-1]
+        counts = counts / widths.reshape([-1 if i == axis else 1 for i in range(len(edges))])
+    return counts / added.sum()
+
+
+STATISTICS: dict[OpOverload, Callable[..., Any]] = {
+    aten.cov.default: _cov,
+    aten.mode.default: _mode,
+    aten.nanmedian.default: _nanmedian,
+    aten.nanmedian.dim: _nanmedian_dim,
+    aten.histogram.bin_ct: _histogram_of_count,
+    aten.histogram.bins_tensor: _histogram,
+    aten._histogramdd_bin_edges.default: _histogramdd_edges,
+    aten._histogramdd_from_bin_cts.default: _histogramdd_of_counts,
+    aten._histogramdd_from_bin_tensors.default: _histogramdd,
+}
