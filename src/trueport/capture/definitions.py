@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.layers_defined import LAYERS
+from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.statistics_defined import STATISTICS
 from trueport.torch_internals import OpOverload

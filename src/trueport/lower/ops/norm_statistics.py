@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Number
+from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import count
 from trueport.lower.ops.create import filled
@@ -154,8 +154,8 @@ def _with_statistics(
     )
 
 
-def _size(size: object) -> object:
-    return size if isinstance(size, int) else Number(size, int)  # type: ignore[arg-type]
+def _size(size: Size) -> int | Number:
+    return size if isinstance(size, int) else Number(size, int)
 
 
 def _moved(op: Builder, before: Tensor | None, now: Tensor, momentum: float) -> Tensor | None:
