@@ -155,7 +155,8 @@ class Layers(nn.Module):
         return z + 1
 
 
-def test_a_difference_without_a_decision_is_followed_by_the_values_that_the_file_still_has(tmp_path):
+@pytest.mark.parametrize("example", [torch.rand(2, 3), torch.full((2, 3), 9.0)], ids=["agrees", "fails itself"])
+def test_a_difference_without_a_decision_is_followed_by_the_values_that_the_file_still_has(tmp_path, example):
     nodes = [
         helper.make_node("Mul", ["x", "two"], ["double"]),
         helper.make_node("Identity", ["double"], ["bounded"]),
@@ -163,7 +164,7 @@ def test_a_difference_without_a_decision_is_followed_by_the_values_that_the_file
     ]
     constants = {"two": (FLOAT, [], [2.0]), "one": (FLOAT, [], [1.0])}
     path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y")], constants)
-    (found,) = trueport.verify(path, Layers(), (torch.rand(2, 3),)).errors
+    (found,) = trueport.verify(path, Layers(), (example,)).errors
     assert found.code == "TP805"
     assert found.where.line == Layers.forward.__code__.co_firstlineno + 2
-    assert "begins at `clamp`: the file has its value no longer" in found.seen
+    assert "begins at `clamp`, whose value the file has on other inputs and not on this one" in found.seen

@@ -145,6 +145,11 @@ def check_opened(
     values = [leaf.value for leaf in job.leaves]
     example = example_sizes(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
+
+    def drawn() -> Iterator[Drawn]:
+        extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
+        return draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
+
     comparer = Comparer(
         reference,
         opened.loaded,
@@ -164,12 +169,11 @@ def check_opened(
         budget.shrink_seconds,
         options.get("evidence"),
         options.get("locate"),
+        lambda: (Candidate(each.values, each.sizes) for each in drawn() if not each.fallback),
     )
     check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
     with probed(reference.codes), watched_functions():
-        extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
-        drawn = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
-        check.search(drawn, options.get("at_least", 5))
+        check.search(drawn(), options.get("at_least", 5))
         unreached = options.get("unreached")
         if unreached is not None and not check.failed():
             check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[:8]])

@@ -104,7 +104,10 @@ class Recogniser:
             known = right.values.get(key)
             if known is not None and self._has(theirs[0], known) and not self._has(theirs[1], value):
                 file, line, name, _ = key
-                return Divergence(Place((Where(file, line),)), f"begins at `{name}`: the file has its value no longer")
+                return Divergence(
+                    Place((Where(file, line),)),
+                    f"begins at `{name}`, whose value the file has on other inputs and not on this one",
+                )
         return None
 
     def _noted(self, values: Sequence[object]) -> Noted:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,8 @@ from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import Group
 from trueport.verify.tally import Apart, apart
+
+_OTHERS = 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Investigation:
     evidence: Evidence | None = None
     """Where the counterexample is to be kept; None where nothing is to be written."""
     locate: Locate | None = None
+    others: Callable[[], Iterable[Candidate]] = tuple
+    """Other inputs, for a model that failed before any was compared."""
     kept: Path | None = None
     """The folder of the counterexample, once it has been written."""
 
@@ -65,6 +70,7 @@ class Investigation:
             return [structure_found(outcome.structure, on)]
         if outcome.failure is not None and outcome.failure.kind is not FailureKind.REFUSES_INPUT:
             return [self._of_death(failed, on, outcome.failure, outcome)]
+        agreeing = agreeing or self._agreeing_others()
         least, shown = self._least(failed, outcome, not_below)
         where = self._apart(outcome)
         how_many = _agree(len(agreeing))
@@ -83,6 +89,11 @@ class Investigation:
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]
+
+    def _agreeing_others(self) -> list[Candidate]:
+        """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
+        compared = ((other, self.comparer.compare(other.values)) for other in itertools.islice(self.others(), _OTHERS))
+        return [other for other, outcome in compared if outcome.equal]
 
     def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
         """A crash, a hang or a flood of memory is not repeated to make it smaller."""
