@@ -23,7 +23,7 @@ ALLOWED["report"] = {"source", "diagnostics", "report"}
 ALLOWED["fix"] = {"source", "diagnostics", "errors", "report", "fix"}
 ALLOWED["torch_internals"] = {"torch_internals"}
 
-KNOWS_ALL = {"api", "program", "summary", "cli", "__init__", "__main__"}
+KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
 """The API (with the two files that it is split into) and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli")
 HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime", "numpy", "transformers"}

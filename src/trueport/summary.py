@@ -26,8 +26,8 @@ from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
 
 if TYPE_CHECKING:
-    from trueport.api import Carried
     from trueport.examine import Examined
+    from trueport.run import Carried
 
 
 def model_name(model: object) -> str:

@@ -1,0 +1,254 @@
+"""One export on its way through the house, load to verify, and what was found on it.
+
+Every other module knows its own room; this one reads like the picture in DESIGN.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from trueport import summary
+from trueport.capture.assumptions import library_decisions
+from trueport.capture.graph import Graph
+from trueport.capture.refusals import placed
+from trueport.capture.state import State
+from trueport.capture.trace import capture
+from trueport.capture.unrolling import written_out
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.errors import ExportError, UsageError
+from trueport.examine import Examined, Precisely, examine, run_eager, run_with_state
+from trueport.examine.limits import within
+from trueport.examine.versions import versions_found
+from trueport.load.job import Job
+from trueport.lower.lower import lower
+from trueport.lower.table import is_leaf
+from trueport.lower.write import write
+from trueport.program import carried_outputs, is_carried
+from trueport.report import Report
+from trueport.verify.assumptions import SizesJudged, judge_sizes
+from trueport.verify.check import Options
+from trueport.verify.exported import check_exported
+from trueport.verify.results import Budget, CheckResult
+from trueport.verify.sandbox import warm_up
+
+_PATIENCE = 5.0
+"""Seconds that one run of eager may take in any case."""
+
+_NO_EFFECT = frozenset(
+    "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
+    "optimize profile report strict training verbose".split()
+)
+"""Arguments of torch.onnx.export that mean nothing here; taken so that changing the import is the migration."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A model on the other side."""
+
+    graph: Graph
+    model: ir.Model
+    judged: SizesJudged
+    checked: CheckResult | None
+
+
+@dataclass
+class Run:
+    """One export: what was asked for, and what has been found so far."""
+
+    opset: int
+    custom: Mapping[Any, Callable[..., Any]]
+    state: State
+    verify: bool
+    checking: Options
+    found: list[Diagnostic] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def options(self, given: Mapping[str, Any]) -> None:
+        unknown = sorted(set(given) - _NO_EFFECT)
+        if unknown:
+            raise TypeError(f"export() got an unexpected keyword argument {unknown[0]!r}")
+
+    def stop_on_errors(self) -> None:
+        if self._has_errors():
+            raise ExportError(self.found)
+
+    def _is_told(self, finding: Diagnostic) -> bool:
+        """An operator without a translation is met by capture and again by lower."""
+        return any(isinstance(finding, type(told)) and finding.where == told.where for told in self.found)
+
+    def carry(self, job: Job) -> Carried:
+        """load ► examine ► capture ► lower ► verify."""
+        if self.verify:
+            warm_up()
+        with self.stage("examine"):
+            self.found += versions_found()
+            self.stop_on_errors()
+            examined = examine(job)
+            self.found += examined.diagnostics
+            self.stop_on_errors()
+        settled = list(self.found)
+        with self.stage("capture"), _uncollected():
+            graph = self._capture(job, examined)
+        carried, refused = None, None
+        try:
+            carried = self._carry_on(job, graph)
+        except ExportError as failure:
+            refused = failure
+        if self._has_errors() and library_decisions(graph):
+            kept = carried is not None and carried.checked is not None and carried.checked.kept is not None
+            again = self._carry_with_libraries(job, examined, settled, kept)
+            if again is not None:
+                return again
+        if carried is None:
+            assert refused is not None
+            raise refused
+        return carried
+
+    def _carry_with_libraries(
+        self, job: Job, examined: Examined, settled: Sequence[Diagnostic], kept: bool
+    ) -> Carried | None:
+        """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
+        something is wrong. None, and the findings as they were, where that is no better."""
+        before, self.found = self.found, list(settled)
+        evidence = self.checking.pop("evidence", None)  # what is kept there is the first attempt's
+        try:
+            with self.stage("capture"), _uncollected():
+                graph = self._capture(job, examined, libraries=True)
+            carried = self._carry_on(job, graph)
+        except ExportError:
+            carried = None
+        if carried is None or self._has_errors():
+            self.found = before
+            return None
+        if evidence is not None and kept:
+            evidence.withdraw()
+        return carried
+
+    def _has_errors(self) -> bool:
+        return any(finding.is_error for finding in self.found)
+
+    def _carry_on(self, job: Job, graph: Graph) -> Carried:
+        """lower ► verify."""
+        with self.stage("lower"), _uncollected():
+            lowered = lower(graph, self.opset, self.custom)
+            self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
+        with self.stage("judge sizes"):
+            judged = judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify)
+            self.found += judged.diagnostics
+            self.stop_on_errors()
+        assert lowered.model is not None
+        summary.describe(lowered.model, graph, job)
+        checked = None
+        if self.verify:
+            with self.stage("verify"):
+                checked = self._check(job, graph, lowered.model, judged)
+                self.found += checked.diagnostics
+        else:
+            self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
+        return Carried(graph, lowered.model, judged, checked)
+
+    def _capture(self, job: Job, examined: Examined, libraries: bool = False) -> Graph:
+        try:
+            graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state, libraries=libraries)
+        except ExportError as refused:
+            raise ExportError([*self.found, *placed(refused)]) from refused.__cause__
+        self.found += written_out(graph)
+        self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)
+        return graph
+
+    def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
+        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
+        asked: Options = {**self.checking, "extra_sizes": judged.must_try}
+        if "budget" not in asked:
+            asked["budget"] = Budget().beside(sum(self.seconds.values()))
+        try:
+            path = _written_to_check(model, folder)
+            return check_exported(
+                path,
+                job,
+                graph,
+                lambda values: self._eager(job, values, graph),
+                lambda eager: _expected(graph, eager),
+                carried_outputs(graph),
+                lambda part: lower(part, self.opset, self.custom),
+                Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
+                **asked,
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _accepts(self, job: Job, values: Sequence[object]) -> bool:
+        """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
+        try:
+            with within(self._patience()):
+                run_eager(job, values)
+        except Exception:  # noqa: BLE001  a model may raise anything
+            return False
+        return True
+
+    def _eager(self, job: Job, values: Sequence[object], graph: Graph) -> Any:
+        with within(self._patience()):
+            return run_with_state(job, values, graph.lifted)
+
+    def _patience(self) -> float:
+        """How long one run of eager may take: its loops need not end on an input of our making."""
+        return _PATIENCE + 20 * self.seconds["examine"]
+
+    def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
+        return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+
+
+def _written_to_check(model: ir.Model, folder: Path) -> Path:
+    """The runtime reads files: what is to be checked is first written where it harms nobody."""
+    try:
+        return write(model, folder / "model.onnx")[0]
+    except OSError as failure:
+        why = failure.strerror or failure
+        raise UsageError(
+            [
+                UsageFault(
+                    message=f"the check needs a copy of the model in {folder.parent}, and cannot write it: {why}",
+                    fix="make room there, or set TMPDIR to a folder that has it",
+                )
+            ]
+        ) from failure
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: a trace makes many small objects and hardly any garbage, and the collector walks
+    all of torch for each new generation (a third of the time on a decoder of 24 layers)."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _expected(graph: Graph, eager: Any) -> list[Any]:
+    """Eager's results, one for each output of the ONNX model: what forward returned, then the state that was lifted."""
+    returned, state = eager
+    values = graph.returns.flatten(returned)
+    outputs = graph.outputs[: len(values)]
+    carried = [value for value, output in zip(values, outputs, strict=True) if is_carried(output.value)]
+    return [*carried, *(state[name] for name in graph.lifted)]
