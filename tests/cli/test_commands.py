@@ -82,7 +82,7 @@ def test_export_hands_over_every_option(house: House) -> None:
     done = house.run(
         "export", "m.py:Net", "-i", "x:Bx3", "-i", "n=@n.npy", "--dim", "B=1..8", "--weights", "w.pt", "--opset", "21",
         "--constants", "axis, mode", "--state", "frozen", "--no-verify", "--external-data", "--overwrite",
-        "--thorough", "--seed", "7", "--atol", "y=1e-2",
+        "--thorough", "--nonfinite", "--seed", "7", "--atol", "y=1e-2",
         "-o", "a.onnx",
     )  # fmt: skip
     assert (done.exit_code, done.exception) == (Exit.FAITHFUL, None)
@@ -103,6 +103,8 @@ def test_export_hands_over_every_option(house: House) -> None:
         "overwrite": True,
         "proof": False,
         "thorough": True,
+        "nonfinite": True,
+        "counterexample": "a.onnx.counterexample",
         "seed": 7,
         "rtol": None,
         "atol": {"y": 0.01},
