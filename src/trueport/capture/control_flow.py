@@ -26,6 +26,7 @@ from trueport.capture.maybe import Maybe, flag_of, known, value_of
 from trueport.capture.merging import Blank, Merging, Symbolic, inside
 from trueport.capture.merging_lists import merged_parts
 from trueport.capture.places import Places
+from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sharing import Left
 from trueport.capture.tracer import Tracer
@@ -313,6 +314,19 @@ class ControlFlow:
                 "a traced value ends this loop, and what it goes through gives ever more items",
                 "use a `while` loop, or a generator of the model's own",
             )
+
+    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
+        if isinstance(items, Generated):
+            items = items.collected()
+        if not is_open(items):
+            return None
+        rows: Rows = items.rows()
+        if last is None:
+            self.check(rows.length == first)
+            return rows.exactly(first)
+        self.check(rows.length >= first + last)
+        rest = items[first : -last if last else None]
+        return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
 
     def generator(self, run: Callable[..., None]) -> Any:
         return Generated(run)

@@ -269,6 +269,10 @@ class TracedList(list):  # type: ignore[type-arg]
         bounds = (index.start, index.stop)
         if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
             return TracedList(list.__getitem__(self, index))
+        if index.step == -1 and bounds == (None, None):
+            backwards = self.copy()
+            backwards.reverse()
+            return backwards
         if index.step not in (None, 1):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
         try:
@@ -303,8 +307,14 @@ class TracedList(list):  # type: ignore[type-arg]
     def reverse(self) -> None:
         if self._parts is None:
             list.reverse(self)
-        else:
-            refuse("a list of open length is turned round", "flip the stacked tensor: torch.stack(items).flip(0)")
+            return
+        rows, trace = self.rows(), TRACE.trace
+        try:
+            self.hold(Parts((rows.backwards(),)))
+        except NotAlike:
+            assert trace is not None
+            from_the_end = OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i))
+            self.hold(trace.collect(from_the_end, lambda item: item).held)
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         return refuse(

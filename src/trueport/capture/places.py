@@ -99,13 +99,16 @@ class Places:
             frame = frame.f_back
         return None
 
-    def asking_frame(self) -> FrameType | None:
-        """The frame of the user's that asks for a plain number or bool right now; None where torch itself does."""
+    def asking_frame(self, through: CodeType | None = None) -> FrameType | None:
+        """The frame of the user's that asks for a plain number or bool right now; None where torch itself does.
+
+        `through` is code of torch's that only hands the question on.
+        """
         if self._torch_asking:
             return None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self._outermost:
-            if not self.is_size_machinery(frame.f_code):
+            if frame.f_code is not through and not self.is_size_machinery(frame.f_code):
                 return None if self.is_foreign(frame.f_code) else frame
             frame = frame.f_back
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -101,7 +101,9 @@ class Column:
             return get_item(tensors[0], index)
         flat, table = tensors
         lengths = table.prod(1)
-        sizes: list[Any] = [get_item(table, (index, axis)).item() for axis in range(len(self.sizes))]
+        sizes: list[Any] = [
+            get_item(table, (index, axis)).item() if size is None else size for axis, size in enumerate(self.sizes)
+        ]
         length = get_item(lengths, index).item()
         end = get_item(lengths.cumsum(0), index).item()
         first = [sizes.pop(self.along), *sizes]
@@ -196,13 +198,16 @@ class ItemShape:
         return Rows(self, tuple(made))
 
 
-@dataclass(eq=False)
 class Rows:
     """Any number of items of one shape. `was_read` tells whether somebody looked at them since they were made."""
 
-    shape: ItemShape
-    tensors: tuple[torch.Tensor, ...]
-    was_read: bool = field(default=False)
+    def __init__(self, shape: ItemShape, tensors: tuple[torch.Tensor, ...]) -> None:
+        self.shape, self._tensors = shape, tensors
+        self.was_read = False
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        return self._tensors
 
     def read(self) -> Rows:
         self.was_read = True
@@ -239,6 +244,16 @@ class Rows:
         if any(column.is_packed for column in self.shape.columns):
             raise NotAlike
         return Rows(self.shape, tuple(tensor[start:stop] for tensor in self.read().tensors))
+
+    def backwards(self) -> Rows:
+        """The items in the other order."""
+        if any(column.is_packed for column in self.shape.columns):
+            raise NotAlike
+        return Rows(self.shape, tuple(tensor.flip(0) for tensor in self.read().tensors))
+
+    def exactly(self, count: int) -> list[Any]:
+        """All items, where there are so many."""
+        return [self.at(i) for i in range(count)]
 
     @property
     def only(self) -> tuple[Column, tuple[torch.Tensor, ...]]:

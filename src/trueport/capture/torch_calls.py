@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open
-from trueport.capture.sequences import OpenSequence
+from trueport.capture.pieces import Cutting, chunk, split, unbind
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import stand_in_for
 from trueport.capture.tracer import Tracer
@@ -29,7 +29,11 @@ from trueport.torch_internals import (
 
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
 _INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
-_UNBIND = (torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__)
+_CUTTING: dict[Any, Callable[..., Cutting]] = {
+    **dict.fromkeys((torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__), unbind),
+    **dict.fromkeys((torch.Tensor.split, torch.split), split),
+    **dict.fromkeys((torch.Tensor.chunk, torch.chunk), chunk),
+}
 
 
 _FOR_THE_USER = frozenset(
@@ -87,8 +91,8 @@ class TorchCalls(TorchFunctionMode):
             return get_item(*args)
         elif func is torch.Tensor.__setitem__ and has_traced_number(args[1]):
             return set_item(*args)
-        elif func in _UNBIND and (rows := self._open_rows(func, *args, **kwargs)) is not None:
-            return rows
+        elif func in _CUTTING and (pieces := self._pieces(func, args, kwargs)) is not None:
+            return pieces
         elif args and is_open(args[0]) and (taking := _TAKING_LISTS.get(func)) is not None:
             return taking(*args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
@@ -117,14 +121,18 @@ class TorchCalls(TorchFunctionMode):
             return TracedList.of_numbers(tensor)
         return [self._to_list(part) for part in tensor.unbind(0)]
 
-    def _open_rows(self, func: Any, tensor: torch.Tensor, dim: int = 0) -> OpenSequence | None:
-        """The rows of a tensor whose count is open: a `for` over them is a loop, once its function is rewritten."""
-        if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+    def _pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedList | None:
+        """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
+        given = _CUTTING[func](*args, **kwargs)
+        if given.tensor.dim() == 0 or isinstance(given.by, (list, tuple, torch.Tensor)):
             return None
-        self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
-        if func is torch.Tensor.__iter__:
+        if not any(isinstance(n, torch.SymInt) for n in (given.by, given.tensor.shape[given.dim])):
             return None
-        return OpenSequence(tensor.shape[dim], lambda i: tensor.select(dim, i))
+        frame = self._tracer.places.asking_frame(through=getattr(func, "__code__", None))
+        self._tracer.demand.require(frame, self._tracer.places)
+        if frame is None or func is torch.Tensor.__iter__:
+            return None
+        return given.cut()
 
 
 def _with_tensors(index: Any) -> Any:

@@ -109,3 +109,19 @@ def rewrite_unpacking(node: ast.List) -> ast.expr:
         value = part.value if isinstance(part, ast.Starred) else part
         parts.append(ast.Tuple(elts=[ast.Constant(unpacked), value], ctx=ast.Load()))
     return same_place(runtime("unpacked", *parts), node)
+
+
+def rewrite_taking_apart(node: ast.Assign) -> ast.Assign:
+    """`a, *b = items`: what is taken apart may have an open length."""
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, (ast.Tuple, ast.List)):
+        return node
+    if isinstance(node.value, (ast.Tuple, ast.List, ast.Constant)):
+        return node
+    star = next((i for i, part in enumerate(target.elts) if isinstance(part, ast.Starred)), None)
+    rest = 0 if star is None else len(target.elts) - star - 1
+    first = len(target.elts) if star is None else star
+    target.elts = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
+    counts = [ast.Constant(first), ast.Constant(None if star is None else rest)]
+    node.value = same_place(runtime("taken_apart", node.value, *counts), node.value)
+    return node

@@ -141,7 +141,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         _mark_lists(node.value)
         self.generic_visit(node)
-        return node
+        return comprehensions.rewrite_taking_apart(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         return booleans.rewrite_bool_op(self, node)

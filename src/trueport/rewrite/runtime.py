@@ -74,6 +74,9 @@ class Trace(Protocol):
     def generator_behind(self, over: Any) -> Any:
         """The generator of rewritten code that going through `over` would run, or None."""
 
+    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
+        """The items of a list of open length that an assignment takes apart; None where its length is plain."""
+
     def negate(self, value: Any) -> Any: ...
 
     def check(self, test: Any) -> None:
@@ -239,6 +242,21 @@ class RuntimeFunctions:
         for unpack, value in parts:
             made.extend(self.traced(list)(value) if unpack else [value])
         return made
+
+    @staticmethod
+    def taken_apart(items: Any, first: int, last: int | None) -> Any:
+        """`a, b = items`, and `a, *b, c = items` where the numbers of names before and after the star are given."""
+        trace = TRACE.trace
+        parts = None if trace is None else trace.taken_apart(items, first, last)
+        if parts is not None:
+            return parts
+        if last is None:
+            return items
+        whole = list(items)
+        if len(whole) < first + last:
+            raise ValueError(f"not enough values to unpack (expected at least {first + last}, got {len(whole)})")
+        end = len(whole) - last
+        return [*whole[:first], whole[first:end], *whole[end:]]
 
     # --- booleans
 

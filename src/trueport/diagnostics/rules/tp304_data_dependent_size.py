@@ -13,8 +13,8 @@ class DataDependentSize(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            pieces = x[x > 0].split(2)  # <- here: how many pieces there are depends on the numbers
-            return pieces[0]
+            one, two, three = x[x > 0].hsplit(3)  # <- here: are there three equal parts?
+            return one + two + three
 
     trueport.export(Net().eval(), (torch.tensor([1.0, 2.0, -3.0, 4.0]),), "net.onnx")
     ```
@@ -23,7 +23,8 @@ class DataDependentSize(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x[x > 0][:2]
+            kept = x[x > 0]
+            return kept.reshape(3, kept.shape[0] // 3).sum(0)
 
     trueport.export(Net().eval(), (torch.tensor([1.0, 2.0, -3.0, 4.0]),), "net.onnx")
     ```

@@ -1,0 +1,139 @@
+"""What `split`, `chunk` and `unbind` give where the axis is free: pieces of a tensor, whose number is open.
+
+They are a list of open length like those that loops fill. A piece is cut out of the tensor when somebody takes it, so a
+`for` over them is a loop with a slice in it; only where they are put together with other items are they packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from trueport.capture.lists import Parts, TracedList
+from trueport.capture.rows import Column, ItemShape, NotAlike, Rows
+from trueport.capture.sequences import OpenSequence
+from trueport.load.structures import flatten
+from trueport.rewrite.runtime import TRACE
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """A call of one of them: which axis is cut, by what, and how."""
+
+    tensor: torch.Tensor
+    dim: int
+    by: Any
+    rows: Callable[[torch.Tensor, int, Any], Rows]
+
+    def cut(self) -> TracedList:
+        return TracedList.of(Parts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
+
+
+def split(tensor: torch.Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Cutting:
+    return Cutting(tensor, dim, named.get("split_size", split_size_or_sections), _split)
+
+
+def chunk(tensor: torch.Tensor, chunks: int, dim: int = 0) -> Cutting:
+    return Cutting(tensor, dim, chunks, _chunk)
+
+
+def unbind(tensor: torch.Tensor, dim: int = 0) -> Cutting:
+    return Cutting(tensor, dim, None, _unbind)
+
+
+def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
+    """As many pieces as there are of a size, of which the last may be smaller; an empty tensor is one piece."""
+    length: Any = tensor.shape[dim]
+    return Pieces(tensor, dim, size, torch.sym_max((length + size - 1) // size, 1))
+
+
+def _chunk(tensor: torch.Tensor, dim: int, chunks: Any) -> Rows:
+    """At most so many pieces; an empty tensor gives all of them, empty."""
+    length: Any = tensor.shape[dim]
+    size = torch.sym_max((length + chunks - 1) // chunks, 1)
+    of_an_empty_one = chunks * (1 - torch.sym_min(length, 1))
+    return Pieces(tensor, dim, size, (length + size - 1) // size + of_an_empty_one)
+
+
+def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
+    rows = tensor.movedim(dim, 0)
+    column = Column(tensor.dtype, tuple(rows.shape[1:]))
+    return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+
+
+class Pieces(Rows):
+    """`count` pieces of a tensor along an axis: those with the numbers first, first + step, …"""
+
+    def __init__(self, tensor: torch.Tensor, dim: int, size: Any, count: Any, first: Any = 0, step: int = 1) -> None:
+        sizes = tuple(None if axis == dim else s for axis, s in enumerate(tensor.shape))
+        super().__init__(ItemShape(flatten(tensor, "item")[1], (Column(tensor.dtype, sizes),)), ())
+        self._tensor, self._dim, self._size, self._count = tensor, dim, size, count
+        self._first, self._step = first, step
+
+    @property
+    def length(self) -> Any:
+        self.read()
+        return self._count
+
+    def at(self, index: Any) -> torch.Tensor:
+        self.read()
+        number = self._first + self._step * _number(index, self._count)
+        return self._cut(number * self._size, (number + 1) * self._size)
+
+    def _cut(self, start: Any, stop: Any) -> torch.Tensor:
+        return self._tensor[(*[slice(None)] * self._dim, slice(start, stop))]
+
+    def exactly(self, count: int) -> list[torch.Tensor]:
+        """All of them, where there are so many: all but the last are whole."""
+        if self._first != 0 or self._step != 1:
+            return super().exactly(count)
+        self.read()
+        whole = [self._cut(i * self._size, (i + 1) * self._size) for i in range(count - 1)]
+        return [*whole, self._cut((count - 1) * self._size, None)]
+
+    def part(self, start: Any, stop: Any) -> Rows:
+        self.read()
+        if not all(bound is None or isinstance(bound, int) for bound in (start, stop)):
+            raise NotAlike
+        begin = torch.sym_min(start or 0, self._count) if (start or 0) >= 0 else self._count + start
+        end = self._count if stop is None else torch.sym_min(stop, self._count) if stop >= 0 else self._count + stop
+        count = torch.sym_max(end - begin, 0)
+        return Pieces(self._tensor, self._dim, self._size, count, self._first + self._step * begin, self._step)
+
+    def backwards(self) -> Rows:
+        last = self._first + self._step * (self.length - 1)
+        return Pieces(self._tensor, self._dim, self._size, self._count, last, -self._step)
+
+    def onto(self, shape: ItemShape) -> Rows:
+        return self if shape.same_as(self.shape) else Rows(self.shape, self.tensors).onto(shape)
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """One after the other, with a table of their sizes."""
+        self.read()
+        if self._step != 1:
+            trace: Any = TRACE.trace
+            collected = trace.collect(OpenSequence(self._count, self.at), lambda item: item)
+            return tuple(collected.held.rows(self.shape).tensors)
+        number = torch.arange(self._count) + self._first
+        edges = [(edge * self._size).clamp(max=self._tensor.shape[self._dim]) for edge in (number, number + 1)]
+        sizes = [
+            edges[1] - edges[0] if axis == self._dim else torch.full_like(number, size)
+            for axis, size in enumerate(self._tensor.shape)
+        ]
+        taken = self._cut(self._first * self._size, (self._first + self._count) * self._size)
+        return taken.movedim(self._dim, 0).reshape(-1), torch.stack(sizes, 1)
+
+
+def _number(index: Any, count: Any) -> Any:
+    """The number of the item that an index means: a negative one counts from the end."""
+    if isinstance(index, torch.Tensor):
+        index = index.item()
+    if isinstance(index, int):
+        return index if index >= 0 else count + index
+    trace = TRACE.trace
+    from_the_end = index < 0 if trace is None else trace.truth(index < 0)
+    return index if from_the_end is False else torch.sym_ite(from_the_end, index + count, index)
