@@ -45,6 +45,7 @@ def settle_attributes(found: Iterable[Diagnostic], examined: Examined, choice: S
                 place=finding.place,
                 seen=("eager: another input first, then the example again, gave another result",),
                 fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
+                facts=finding.facts,
             )
         settled.append(finding)
     return settled

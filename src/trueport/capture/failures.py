@@ -30,6 +30,10 @@ from trueport.torch_internals import (
 _LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
 
 
+_TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
+"""What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
+
+
 def diagnose(failure: Exception, places: Places) -> Diagnostic:
     """One diagnostic for the exception that ended a trace."""
     place = place_of(failure.__traceback__, places)
@@ -58,7 +62,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
         )
-    if any(kind in text for kind in ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList")):
+    if any(kind in text for kind in _TRACED):
         return LeftTheGraph(
             message="a number that is known only when the model runs is used where Python needs a plain one",
             place=place,

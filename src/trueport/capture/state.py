@@ -60,7 +60,8 @@ class _Written:
     place: Place | None
 
     def told(self, severity: Severity, message: str, fix: str = "") -> Diagnostic:
-        return StateWritten(message=message, place=self.place, severity=severity, fix=fix)
+        facts = {"state": self.name, "kind": "tensor"}
+        return StateWritten(message=message, place=self.place, severity=severity, fix=fix, facts=facts)
 
 
 def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State, returned: list[Any]) -> Settled:
@@ -151,6 +152,7 @@ def _attributes(names: list[str], choice: State) -> list[Diagnostic]:
             message=f"forward sets `{name}`, which the graph does not keep",
             severity=Severity.NOTE,
             fix='pass state="frozen" to say that no later call depends on it' if choice is State.REFUSE else "",
+            facts={"state": name, "kind": "attribute"},
         )
         for name in names
     ]

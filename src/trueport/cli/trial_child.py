@@ -97,17 +97,23 @@ def _tried(trial: TrialRequest) -> Outcome:
             opset=command.opset,
             state=command.state,
         )
-        from trueport.api import check
+    except UsageError as refused:
+        return Outcome(_refused(command, refused), unusable=True)
+    from trueport.api import check
 
+    try:
         report = check(request.model, request.args, **request.options, **take_checking(dict(command.checking)))
     except UsageError as refused:
-        report = Report(model=command.target, diagnostics=refused.diagnostics, versions=installed_versions())
-        return Outcome(report, unusable=True)
+        report = _refused(command, refused)
     forward, target = _definition(type(request.model).forward), _target(request.model, command.target)
     job = _job(request)
     if job is None:
         return Outcome(report, forward=forward, target=target)
     return Outcome(report, _scene(job, report.diagnostics, forward), _kept(job, trial, report), forward, target)
+
+
+def _refused(command: Command, refused: UsageError) -> Report:
+    return Report(model=command.target, diagnostics=refused.diagnostics, versions=installed_versions())
 
 
 def _job(request: Request) -> Job | None:

@@ -94,11 +94,16 @@ def _outputs_that_cannot_be_carried(outputs: Any) -> Iterator[Diagnostic]:
     for leaf in leaves:
         kind = unusual_kind(leaf.value)
         if kind is not None:
-            yield OutputType(message=f"{leaf.path} is a {kind[0]} tensor", fix=f"return {leaf.path}{kind[1]}")
+            yield OutputType(
+                message=f"{leaf.path} is a {kind[0]} tensor",
+                fix=f"return {leaf.path}{kind[1]}",
+                facts={"path": leaf.path, "kind": kind[0], "call": kind[1]},
+            )
         elif not leaf.known:
             yield OutputType(
                 message=f"{leaf.path} is a {type_name(type(leaf.value))}, which no model can return",
                 fix="return tensors, numbers, or containers and dataclasses of them",
+                facts={"path": leaf.path, "kind": type_name(type(leaf.value))},
             )
     if all(leaf.known and leaf.kind is LeafKind.CONSTANT for leaf in leaves):
         said = repr(outputs) if len(leaves) <= 1 else f"{len(leaves)} constants"

@@ -47,7 +47,8 @@ def refusal(job: Job, error: BaseException) -> EagerRefuses:
     running = running_module(error, job.model)
     path, module, given = running if running else ("", None, ())
     failure = _Failure(job, shortened(error), path, module, given)
-    message, fix = _wrong_features(failure) or _wrong_dtype(failure) or (failure.text, "")
+    features, dtypes = _wrong_features(failure), _wrong_dtype(failure)
+    message, fix = features or dtypes or (failure.text, "")
     seen = [] if message == failure.text else [failure.text]
     seen += [f"inputs: {_listed_inputs(job)}"]
     if module is not None and given:
@@ -58,6 +59,7 @@ def refusal(job: Job, error: BaseException) -> EagerRefuses:
         label=f"{type(error).__name__} here",
         seen=tuple(seen),
         fix=fix or "run model(*args) yourself: it raises the same error",
+        facts=_facts(failure) if dtypes and not features else {},
     )
 
 
@@ -123,6 +125,19 @@ def _wrong_dtype(failure: _Failure) -> tuple[str, str] | None:
     if tensor.is_floating_point():
         return message, f"{source}{cast}, or bring the model to the input: model.to({tensor.dtype})"
     return message, f"{source}{cast}"
+
+
+def _facts(failure: _Failure) -> dict[str, str]:
+    """The layer, the dtype that it takes, and the input that has another."""
+    module = failure.module
+    facts = {"module": failure.path}
+    if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+        facts |= {"dtype": str(torch.int64), "rows": str(module.num_embeddings)}
+    elif module is not None:
+        weights = [weight.dtype for weight in module.parameters(recurse=False) if weight.is_floating_point()]
+        facts |= {"dtype": str(weights[0])} if weights else {}
+    sources = [source for tensor in failure.given if (source := failure.input_with(tensor))]
+    return facts | ({"input": sources[0]} if sources else {})
 
 
 def _listed_inputs(job: Job) -> str:

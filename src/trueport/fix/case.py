@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar
 
 from trueport.diagnostics.base import Diagnostic
@@ -42,6 +43,10 @@ class Case:
     source: SourceFile
     scene: Scene
     command: Command
+    read: Callable[[Path], SourceFile]
+    """Any other file, as it is by now."""
+    forward: Where | None = None
+    """The first line of the model's forward."""
     target: Where | None = None
     """Where the thing that the command names is defined."""
 
@@ -84,7 +89,9 @@ class Case:
         yield from sorted(found, key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
 
     def _holds(self, node: ast.stmt) -> bool:
-        return node.lineno <= self.where.line <= (node.end_lineno or node.lineno)
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        return first <= self.where.line <= (node.end_lineno or node.lineno)
 
 
 def _blocks(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -57,8 +57,5 @@ class Command:
         bounds = f"{'' if low is None else low}..{'' if high is None else high}"
         return replace(self, dims=(*others, f"{name}={bounds}"))
 
-    def checking_with(self, **options: Any) -> Command:
-        return replace(self, checking={**self.checking, **options})
-
     def with_input(self, old: str, new: str) -> Command:
         return replace(self, inputs=tuple(new if text == old else text for text in self.inputs))

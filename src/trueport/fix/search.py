@@ -158,6 +158,8 @@ class _Search:
 def _case(state: State, outcome: Outcome, found: Diagnostic) -> Case | None:
     """None where there is no source of the user's to look at."""
     where = found.where or outcome.forward
+    if where is not None and where.is_installed:
+        where = outcome.target
     if where is None:
         return None
     try:
@@ -165,7 +167,7 @@ def _case(state: State, outcome: Outcome, found: Diagnostic) -> Case | None:
         source.tree  # noqa: B018  what cannot be parsed has no spans
     except (OSError, SyntaxError, UnicodeDecodeError):
         return None
-    return Case(found, where, source, outcome.scene, state.command, outcome.target)
+    return Case(found, where, source, outcome.scene, state.command, state.source, outcome.forward, outcome.target)
 
 
 def _key(case: Case, proposal: Proposal) -> Key:
@@ -173,7 +175,8 @@ def _key(case: Case, proposal: Proposal) -> Key:
     lines = case.source.text.splitlines()
     line = lines[case.where.line - 1].strip() if case.where.line <= len(lines) else ""
     texts = tuple(edit.text for edit in proposal.edits)
-    return case.found.code, case.found.message, line, proposal.says, texts, proposal.command
+    command = proposal.command.text("") if proposal.command else ""
+    return case.found.code, case.found.message, line, proposal.says, texts, command
 
 
 def _touches_a_library(proposal: Proposal) -> bool:
@@ -198,7 +201,7 @@ def _why_not(before: Outcome, after: Outcome, state: State, attempts: Sequence[A
 
 
 def _still_there(found: Diagnostic, after: Outcome, state: State, attempts: Sequence[Attempt]) -> bool:
-    same = [one for one in after.report.diagnostics if one.code == found.code]
+    same = [one for one in after.report.diagnostics if (one.code, one.weight) == (found.code, found.weight)]
     if found.where is None:
         return any(one.message == found.message for one in same)
     line = moved(found.where, state, [edit for _, proposal in attempts for edit in proposal.edits])

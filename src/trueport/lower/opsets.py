@@ -59,6 +59,7 @@ def refuse_opset(opset: int | None) -> None:
             OpsetUnsupported(
                 message=f"opset {opset} is not written; {LOWEST} to {highest()} are",
                 fix=f"pass opset_version={LOWEST if opset < LOWEST else highest()}, or leave it out",
+                facts={"opset": str(LOWEST if opset < LOWEST else highest())},
             )
         ]
     )

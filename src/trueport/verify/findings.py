@@ -64,6 +64,7 @@ def empty_refused(
         seen=seen,
         place=place,
         fix=f'declare that it is never empty: Dim("{sizes[0]}", min=1)',
+        facts={"empty": sizes[0]},
         severity=Severity.WARNING,
     )
 

@@ -1,0 +1,20 @@
+"""An opset that is not written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trueport.fix.base import Fix
+from trueport.fix.case import Case, Proposal
+
+
+class OpsetWritten(Fix):
+    """`--opset 18`: the nearest opset that is written, where another one was asked for."""
+
+    codes = ("TP601",)
+
+    def proposals(self, case: Case) -> Iterator[Proposal]:
+        nearest = case.facts.get("opset")
+        if nearest:
+            yield Proposal(f"ask for --opset {nearest}", command=replace(case.command, opset=int(nearest)))
