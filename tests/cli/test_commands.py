@@ -106,8 +106,6 @@ def test_export_hands_over_every_option(house: House) -> None:
         "nonfinite": True,
         "counterexample": "a.onnx.counterexample",
         "seed": 7,
-        "nonfinite": False,
-        "counterexample": "a.onnx.counterexample",
         "rtol": None,
         "atol": {"y": 0.01},
     }
