@@ -184,8 +184,13 @@ def atan2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @op("aten::hypot")
 def hypot(op: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """hypot(Tensor self, Tensor other) -> Tensor"""
-    return op.Sqrt(op.Add(op.Mul(self, self), op.Mul(other, other)))
+    """hypot(Tensor self, Tensor other) -> Tensor; scaled by the larger one, so that no square overflows"""
+    a, b = op.Abs(self), op.Abs(other)
+    larger = op.Max(a, b)
+    share = op.Div(op.Min(a, b), op.Where(op.Equal(larger, 0), op.const(1.0, self.element), larger))
+    length = op.Mul(larger, op.Sqrt(op.Add(op.Mul(share, share), 1)))
+    infinite = op.Or(op.IsInf(self), op.IsInf(other))
+    return op.Where(infinite, op.const(math.inf, self.element), length)
 
 
 @op("aten::copysign.Tensor", "aten::copysign.Scalar")
@@ -219,6 +224,12 @@ def logaddexp(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     apart = op.Abs(op.Sub(self, other))
     sum_ = op.Add(larger, op.Log(op.Add(op.Exp(op.Neg(apart)), 1)))
     return op.Where(op.Equal(self, other), op.Add(self, math.log(2)), sum_)
+
+
+@op("aten::logaddexp2")
+def logaddexp2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """logaddexp2(Tensor self, Tensor other) -> Tensor"""
+    return op.Mul(logaddexp(op, op.Mul(self, math.log(2)), op.Mul(other, math.log(2))), 1 / math.log(2))
 
 
 @op("aten::lerp.Scalar", "aten::lerp.Tensor")

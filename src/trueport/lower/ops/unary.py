@@ -123,12 +123,6 @@ def exp2(op: Builder, self: Tensor) -> Tensor:
     return op.Pow(op.const(2.0, self.element), self)
 
 
-@op("aten::erfc", "aten::special_erfc")
-def erfc(op: Builder, self: Tensor) -> Tensor:
-    """erfc(Tensor self) -> Tensor"""
-    return op.Sub(1, function(op, "Erf", self))
-
-
 @op("aten::trunc", "aten::fix")
 def trunc(op: Builder, self: Tensor) -> Tensor:
     """trunc(Tensor self) -> Tensor"""
