@@ -1,7 +1,12 @@
-"""Settings for all tests."""
+"""What holds for every test: it leaves nothing behind in the folder for temporary files, and does not race the clock."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The machine is shared: how long an example takes says nothing about our code. And what fails must fail again.
@@ -9,3 +14,14 @@ settings.register_profile(
     "shared machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Everything of ours that is temporary goes to a folder of this session, which must be empty of it in the end."""
+    folder = tmp_path_factory.mktemp("temporary")
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    yield
+    tempfile.tempdir = before
+    left = [path.name for path in Path(folder).glob("trueport-*")]
+    assert not left, f"left behind: {left}"
