@@ -1,4 +1,4 @@
-"""What holds for every test: it leaves nothing behind in the folder for temporary files, and does not race the clock."""
+"""What holds for every test: it leaves nothing behind in the folder for temporary files, and races no clock."""
 
 from __future__ import annotations
 
