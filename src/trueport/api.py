@@ -55,6 +55,7 @@ def export(
     nonfinite: bool = False,
     proof: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
+    random: str | None = None,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -64,7 +65,8 @@ def export(
     (by input name, for the values to check with), `thorough` (search longer for inputs that go other ways), `seed` (of
     the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `nonfinite` (NaN and infinities among the values
     to try), `proof` (write `<f>.proof.json`: what was compared, and how), `counterexample` (a folder for an input on
-    which the exported model differs from eager, with a script that shows it).
+    which the exported model differs from eager, with a script that shows it), `random` ("onnx" for a model that draws
+    random numbers: the exported one draws its own, and is checked to be distributed as eager is).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
@@ -76,6 +78,7 @@ def export(
     if counterexample is not None:
         asked["evidence"] = Evidence(Path(counterexample), with_model=True)
     run = Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify, asked)
+    run.random = _random(random)
     run.options(torch_options)
     with run.stage("load"):
         job = make_job(
@@ -158,6 +161,12 @@ def verify(
         )
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
+
+
+def _random(choice: str | None) -> bool:
+    if choice not in (None, "onnx"):
+        raise UsageError([UsageFault(message=f"random={choice!r} is unknown", fix='use random="onnx"')])
+    return choice is not None
 
 
 def _state(choice: str | None) -> State:

@@ -26,6 +26,7 @@ from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, examine, run_eager, run_with_state
@@ -39,6 +40,7 @@ from trueport.program import carried_outputs, is_carried
 from trueport.report import Report
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
+from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
 from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import warm_up
@@ -72,6 +74,8 @@ class Run:
     state: State
     verify: bool
     checking: Options
+    random: bool = False
+    """Whether random results are meant."""
     found: list[Diagnostic] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -101,7 +105,7 @@ class Run:
         with self.stage("examine"):
             self.found += versions_found()
             self.stop_on_errors()
-            examined = examine(job)
+            examined = examine(job, random=self.random)
             self.found += examined.diagnostics
             self.stop_on_errors()
         settled = list(self.found)
@@ -181,6 +185,8 @@ class Run:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))
         try:
             path = _written_to_check(model, folder)
+            if any(isinstance(finding, RandomKept) for finding in self.found):
+                return self._check_distribution(path, job, graph)
             return check_exported(
                 path,
                 job,
@@ -194,6 +200,17 @@ class Run:
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _check_distribution(self, path: Path, job: Job, graph: Graph) -> CheckResult:
+        return check_distribution(
+            path,
+            job,
+            lambda values: self._eager(job, values, graph),
+            lambda eager: _expected(graph, eager),
+            carried_outputs(graph),
+            graph.lifted,
+            self.checking.get("seed", 0),
+        )
 
     def _accepts(self, job: Job, values: Sequence[object]) -> bool:
         """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""

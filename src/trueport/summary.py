@@ -22,6 +22,7 @@ from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, 
 from trueport.report.versions import installed_versions
 from trueport.source import Place, Where
 from trueport.verify.assumptions import readable
+from trueport.verify.results import CheckedInput as Checked
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
 
@@ -124,7 +125,7 @@ def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
     if checked is None:
         return {}
     return {
-        "checks": tuple(CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst) for each in checked.checked),
+        "checks": tuple(_checked(each, checked.by_distribution) for each in checked.checked),
         "verified": checked.agrees,
         "decisions": tuple(_decision(each) for each in checked.decisions),
         "searched": checked.searched,
@@ -139,6 +140,12 @@ def _tolerance(checked: CheckResult, name: str) -> str:
     own = checked.own_errors.get(name)
     besides = "" if own is None else f" + up to {own:.1g} for eager's own rounding, measured against float64"
     return f"{checked.tolerances[name]}{besides}"
+
+
+def _checked(each: Checked, by_distribution: bool) -> CheckedInput:
+    if by_distribution:
+        return CheckedInput(each.sizes, each.family, Verdict.ALIKE)
+    return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst)
 
 
 def _decision(decision: Decision) -> DecisionSummary:

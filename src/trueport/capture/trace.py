@@ -35,7 +35,13 @@ from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.runtime import TRACE
-from trueport.torch_internals import lists_as_calls, quiet_fake_tensors, saying_exporting, size_oblivious
+from trueport.torch_internals import (
+    lists_as_calls,
+    quiet_fake_tensors,
+    saying_exporting,
+    size_oblivious,
+    unvalidated_distributions,
+)
 
 _SMALLEST_HINT = 2
 _MOST_TRACES = 200
@@ -133,6 +139,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             size_oblivious(),
             quiet_fake_tensors(),
             lists_as_calls(),
+            unvalidated_distributions(),
             torch.no_grad(),
             tracer.symbols.fake_mode,
             tracer.recorder,

@@ -24,7 +24,7 @@ from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.modes import Functionaliser, Recorder
 from trueport.capture.places import Places
-from trueport.capture.shapes import RESULTS
+from trueport.capture.shapes import RESULTS, CannotBeCarried
 from trueport.capture.sharing import Again
 from trueport.capture.size_values import SizeValues
 from trueport.capture.symbols import Symbols
@@ -91,6 +91,11 @@ class Tracer:
                 return op(*args, **kwargs)
         if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
             return self.functionaliser.plainly(op, types, args, kwargs)
+        if kwargs.get("generator") is not None:
+            raise CannotBeCarried(
+                "random numbers are drawn here from a generator of their own, which no ONNX operator can follow",
+                'draw them before, and make them a buffer or an input; or leave the generator out, with random="onnx"',
+            )
         way = self._ways.of(op)
         if way is Way.LIFT:
             return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]

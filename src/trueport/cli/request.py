@@ -39,6 +39,10 @@ def model_options(command: Command) -> Command:
                 "--state", type=click.Choice(["frozen", "inputs-outputs"]),
                 help="What becomes of buffers that forward writes; refused if there are any and nothing is said.",
             ),
+            click.option(
+                "--random", type=click.Choice(["onnx"]),
+                help="Keep a model random that draws random numbers; refused if it does and nothing is said.",
+            ),
         ]
     ):  # fmt: skip
         command = option(command)
@@ -79,6 +83,7 @@ def read_request(
     constants: str | None,
     opset: int | None = None,
     state: str | None = None,
+    random: str | None = None,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
@@ -88,7 +93,7 @@ def read_request(
     loaded = load_target(target)
     if weights is not None:
         load_weights(loaded.model, weights)
-    common = {"opset_version": opset, "constants": _names(constants), "state": state}
+    common = {"opset_version": opset, "constants": _names(constants), "state": state, "random": random}
     if not inputs and loaded.example_inputs is not None:
         if ranges:
             raise usage_error(

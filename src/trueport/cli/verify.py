@@ -12,7 +12,7 @@ from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import read_request, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
 
-_OF_THE_EXPORT = ("opset_version", "state")
+_OF_THE_EXPORT = ("opset_version", "state", "random")
 
 
 @click.command()

@@ -31,12 +31,12 @@ _NORMALISES_BY_INSTANCE = (torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, tor
 _NAMED = 5
 
 
-def training_mode(model: torch.nn.Module) -> Iterator[Diagnostic]:
-    """Parts in training mode that act differently there."""
+def training_mode(model: torch.nn.Module, random: bool = False) -> Iterator[Diagnostic]:
+    """Parts in training mode that act differently there. Where random results are meant, dropout is."""
     found = [
         f"{path or 'the model itself'} ({type(module).__name__})"
         for path, module in model.named_modules()
-        if module.training and _acts_differently_in_training(module)
+        if module.training and _acts_differently_in_training(module) and not (random and isinstance(module, _DROPS))
     ]
     if found:
         yield TrainingMode(

@@ -10,6 +10,7 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
+from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.examine.condition import input_kinds, training_mode, unusual_kind, wrong_device
@@ -43,23 +44,23 @@ class Examined:
         return any(diagnostic.is_error for diagnostic in self.diagnostics)
 
 
-def examine(job: Job, *, training: bool = False) -> Examined:
+def examine(job: Job, *, training: bool = False, random: bool = False) -> Examined:
     """Run the model on its example and say what is wrong with it.
 
-    `training=True` means that training mode is meant. The model, its inputs and torch's random generator are left as
-    they were found.
+    `training=True` means that training mode is meant, `random=True` that random results are. The model, its inputs and
+    torch's random generator are left as they were found.
     """
     state = Snapshot(job.model)
     found = [*job.diagnostics, *wrong_device(job, state), *input_kinds(job)]
     if any(diagnostic.is_error for diagnostic in found):
         return Examined(diagnostics=tuple(found))
-    left_training = [] if training else list(training_mode(job.model))
+    left_training = [] if training else list(training_mode(job.model, random))
     found += left_training
     with torch.random.fork_rng(devices=[]):
-        return _run(job, state, found, check_twice=not left_training)
+        return _run(job, state, found, not left_training, random)
 
 
-def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool) -> Examined:
+def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, random: bool) -> Examined:
     example = [leaf.value for leaf in job.leaves]
     try:
         outputs, stateful = run_watched(job, example, state)
@@ -70,8 +71,8 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool) 
         return Examined(diagnostics=(*found, refusal(job, error)))
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs)]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
-    if not deterministic:
-        found.append(_not_deterministic(job))
+    if not deterministic or (random and drew):
+        found.append(_not_deterministic(job, random))
     matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
     return Examined(outputs, tuple(found), deterministic, stateful, matters)
 
@@ -110,11 +111,11 @@ def _outputs_that_cannot_be_carried(outputs: Any) -> Iterator[Diagnostic]:
         yield OutputType(message=f"forward returns {said}: no tensor and no number", fix="return what it computes")
 
 
-def _not_deterministic(job: Job) -> Diagnostic:
+def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
     drawn = places_of_random_operators(job)
     names = sorted({name for name, _ in drawn})
     eval_first = any(module.training for module in job.model.modules())
-    fix = "make the noise an input, or switch it off in eval()"
+    fix = 'make the noise an input, switch it off in eval(), or keep it with random="onnx"'
     if eval_first:
         fix = "model.eval(), if the randomness is for training only; otherwise make the noise an input"
     if not drawn:
@@ -124,6 +125,13 @@ def _not_deterministic(job: Job) -> Diagnostic:
             fix=fix,
         )
     others = tuple(f"also at {place}: {name}" for name, place in drawn[1:5])
+    if meant:
+        return RandomKept(
+            message=f"the exported model draws its own random numbers ({', '.join(names)}), as forward does here",
+            place=drawn[0][1],
+            label=f"{drawn[0][0]} draws here",
+            seen=others,
+        )
     return NotDeterministic(
         message=f"two runs on the same input differ: forward draws random numbers ({', '.join(names)})",
         place=drawn[0][1],

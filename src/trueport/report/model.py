@@ -43,6 +43,7 @@ class Verdict(Enum):
     """How ONNX Runtime's answer compares with eager's on one input."""
 
     EQUAL = "equal"
+    ALIKE = "alike"  # random results, distributed as eager's
     DIFFERENT = "different"
     FAILED = "failed"  # no answer: refused, hung, crashed
 

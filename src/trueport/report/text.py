@@ -131,8 +131,10 @@ def _headline(report: Report) -> Line:
 def tally(checks: Iterable[CheckedInput]) -> str:
     """`equal to eager on 6 of 6 inputs, worst difference 2.4e-07 (allowed 1.3e-05)`."""
     every = list(checks)
-    equal = sum(one.verdict is Verdict.EQUAL for one in every)
-    said = f"equal to eager on {equal} of {len(every)} input{'' if len(every) == 1 else 's'}"
+    equal = sum(one.verdict in (Verdict.EQUAL, Verdict.ALIKE) for one in every)
+    random = any(one.verdict is Verdict.ALIKE for one in every)
+    how = "distributed as eager" if random else "equal to eager"
+    said = f"{how} on {equal} of {len(every)} input{'' if len(every) == 1 else 's'}"
     measured = [one for one in every if one.worst_error is not None]
     if not measured:
         return said
@@ -178,7 +180,7 @@ def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
     if checks:
         yield f"values: {', '.join(dict.fromkeys(one.family for one in checks))}"
     for one in checks:
-        if one.verdict is not Verdict.EQUAL:
+        if one.verdict not in (Verdict.EQUAL, Verdict.ALIKE):
             error = f", difference {one.worst_error:.2g}" if one.worst_error is not None else ""
             yield f"{one}: {one.verdict.value}{error}"
 

@@ -281,3 +281,14 @@ def lists_as_calls() -> Iterator[None]:
         yield
     finally:
         FunctionalTensor.tolist = own  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def unvalidated_distributions() -> Iterator[None]:
+    """`torch.distributions` raises on parameters outside their range; an ONNX model cannot, and eager refuses them."""
+    before = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(before)

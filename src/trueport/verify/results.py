@@ -40,6 +40,8 @@ class CheckResult:
     own_errors: Mapping[str, float] = field(default_factory=dict)
     """By output, what was allowed besides for eager's own rounding error, where that was needed."""
     seed: int = 0
+    by_distribution: bool = False
+    """Whether distributions were compared, and not values: the model draws random numbers."""
     decisions: tuple[Decision, ...] = ()
     """The branches and loops of the user's code, and on how many of the inputs each way was taken."""
     searched: int = 0

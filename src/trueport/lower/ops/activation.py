@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -190,17 +189,3 @@ def safe_softmax(op: Builder, self: Tensor, dim: int, dtype: torch.dtype | None 
     top = op.ReduceMax(x, op.ints(axis_of(dim, x.rank)), keepdims=1)
     masked = op.IsInf(top, detect_positive=0)
     return op.Where(masked, op.const(0, x.element), op.Softmax(x, axis=axis_of(dim, x.rank)))
-
-
-@op("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
-def dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    """dropout(Tensor input, float p, bool train) -> Tensor"""
-    if train and p > 0:
-        raise NotImplementedError("dropout is random while training; call model.eval(), or pass training=self.training")
-    return input
-
-
-@op("aten::native_dropout")
-def native_dropout(op: Builder, input: Tensor, p: float, train: bool | None) -> Sequence[Tensor | None]:
-    """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
-    return dropout(op, input, p, bool(train)), None

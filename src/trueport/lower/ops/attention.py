@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
+from trueport.lower.ops.random import dropout
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -32,8 +33,6 @@ def attention(
 
     A query that every key is masked for gives zeros, in eager: softmax alone would give NaN.
     """
-    if dropout_p > 0:
-        raise NotImplementedError("attention with dropout is random; call model.eval()")
     if enable_gqa:
         key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
     if scale is None:
@@ -48,6 +47,9 @@ def attention(
     weights = op.Softmax(scores, axis=-1)
     if attn_mask is not None:
         weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
+    if dropout_p > 0:
+        weights.settle((*query.known_sizes[:-1], key.known_sizes[-2]))
+        weights = dropout(op, weights, dropout_p, True)
     return op.MatMul(weights, value)
 
 

@@ -257,6 +257,23 @@ def _filled(op: Builder, value: Any) -> Complex:
     return Complex.joined(op, *(filled(op, op.result.shape, part, dtype) for part in parts))
 
 
+@complex_op("aten::randn", "aten::randn_like")
+def randn(op: Builder, *_sizes: Any, **_options: Any) -> Complex:
+    """randn(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor: of variance 1, half of it in each part"""
+    return _drawn(op, op.RandomNormalLike, scale=math.sqrt(0.5))
+
+
+@complex_op("aten::rand", "aten::rand_like")
+def rand(op: Builder, *_sizes: Any, **_options: Any) -> Complex:
+    """rand(SymInt[] size, *, ScalarType? dtype=None, ...) -> Tensor"""
+    return _drawn(op, op.RandomUniformLike)
+
+
+def _drawn(op: Builder, draw: Callable[..., Tensor], **options: float) -> Complex:
+    like = op.Expand(op.const(0.0), op.shape([*op.result.shape, 2]))
+    return Complex(op.cast(draw(like, dtype=int(ir.DataType.FLOAT), **options), op.result.dtype.to_real()))
+
+
 Bilinear = Callable[..., Tensor]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import onnx_ir as ir
@@ -47,6 +48,95 @@ def normal(op: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0, **_op
     return op.cast(_drawn(op, "normal", mean=mean, scale=std), op.result.dtype)
 
 
+@op("aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor")
+def normal_each(op: Builder, mean: Operand, std: Operand = 1.0, **_options: Any) -> Tensor:
+    """normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor"""
+    noise = op.Mul(_drawn(op, "normal"), op.scalar(std, FLOAT))
+    return op.cast(op.Add(noise, op.scalar(mean, FLOAT)), op.result.dtype)
+
+
+@op("aten::randperm")
+def randperm(op: Builder, n: AnySize, **_options: Any) -> Tensor:
+    """randperm(SymInt n, *, ...) -> Tensor: in the order of as many random numbers"""
+    order = op.many("TopK", 2, _drawn(op, "uniform"), op.shape([n]), axis=0)[1]
+    return op.cast(order, op.result.dtype)
+
+
+@op("aten::rrelu_with_noise", "aten::rrelu_with_noise_functional")
+def rrelu(
+    op: Builder,
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 0.3333333333333333,
+    training: bool = False,
+    generator: object = None,
+) -> Any:
+    """rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.333, bool training=False,
+    Generator? generator=None) -> Tensor"""
+    if training:
+        slope = op.cast(_drawn(op, "uniform", low=lower, high=upper), self.element)
+    else:
+        slope = op.const((lower + upper) / 2, self.element)
+    out = op.Where(op.Less(self, 0), op.Mul(self, slope), self)
+    return (out, None) if op.node is not None and len(op.node.outputs) > 1 else out
+
+
+@op("aten::dropout")
+def dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """dropout(Tensor input, float p, bool train) -> Tensor"""
+    if not train or p == 0:
+        return input
+    return op.Mul(input, op.Mul(_kept(op, input, p), 1 / (1 - p) if p < 1 else 0.0))
+
+
+@op("aten::feature_dropout")
+def feature_dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """feature_dropout(Tensor input, float p, bool train) -> Tensor: whole channels"""
+    if not train or p == 0:
+        return input
+    return op.Mul(input, op.Mul(_kept(op, input, p, channels=True), 1 / (1 - p) if p < 1 else 0.0))
+
+
+@op("aten::alpha_dropout")
+def alpha_dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """alpha_dropout(Tensor input, float p, bool train) -> Tensor: keeps mean and variance of a SELU's results"""
+    return input if not train or p == 0 else _alpha(op, input, p, channels=False)
+
+
+@op("aten::feature_alpha_dropout")
+def feature_alpha_dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor"""
+    return input if not train or p == 0 else _alpha(op, input, p, channels=True)
+
+
+@op("aten::native_dropout")
+def native_dropout(op: Builder, input: Tensor, p: float, train: bool | None) -> tuple[Tensor | None, ...]:
+    """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"""
+    return dropout(op, input, p, train is not False), None
+
+
+_ALPHA = 1.7580993408473766
+
+
+def _alpha(op: Builder, x: Tensor, p: float, channels: bool) -> Tensor:
+    if p == 1:
+        return op.Mul(x, 0.0)
+    scale = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    kept = _kept(op, x, p, channels)
+    put = op.Add(op.Mul(op.Sub(kept, 1), _ALPHA * scale), _ALPHA * scale * p)
+    return op.Add(op.Mul(x, op.Mul(kept, scale)), put)
+
+
+def _kept(op: Builder, x: Tensor, p: float, channels: bool = False) -> Tensor:
+    """1 with the probability 1 - p, else 0, for each element or for each channel."""
+    sizes = x.known_sizes
+    if channels:
+        sizes = (*sizes[:2], *(1 for _ in sizes[2:]))
+    like = op.Expand(op.const(0.0, FLOAT), op.shape(sizes))
+    return op.cast(op.GreaterOrEqual(op.RandomUniformLike(like, dtype=int(FLOAT)), p), x.element)
+
+
 @op("aten::randint.low", "aten::randint_like.low_dtype")
 def randint_low(op: Builder, *args: Any, **_options: Any) -> Tensor:
     """randint.low(SymInt low, SymInt high, SymInt[] size, *, ...); randint_like.low_dtype(Tensor, SymInt, SymInt)"""
@@ -64,7 +154,9 @@ def _whole(op: Builder, low: AnySize, high: AnySize) -> Tensor:
     first = op.scalar(low, FLOAT)
     span = op.Sub(op.scalar(high, FLOAT), first)
     drawn = op.Floor(op.Add(op.Mul(_drawn(op, "uniform"), span), first))
-    return op.cast(op.cast(drawn, ir.DataType.INT64), op.result.dtype)
+    # A number just below 1 may be rounded up to the end, which is not one of those to be drawn.
+    below = op.Sub(op.scalar(high, ir.DataType.INT64), 1)
+    return op.cast(op.Min(op.cast(drawn, ir.DataType.INT64), below), op.result.dtype)
 
 
 @op("aten::bernoulli", "aten::bernoulli.p")
