@@ -70,19 +70,15 @@ def _rrelu(
     training: bool = False,
     generator: Any = None,
 ) -> Any:
-    """Random while training; then it is left to who refuses that."""
-    return NotImplemented if training else F.leaky_relu(tensor, (lower + upper) / 2)
+    """Below zero, a slope of its own for each element while training, else the one in the middle."""
+    if not training:
+        return F.leaky_relu(tensor, (lower + upper) / 2)
+    slope = torch.rand_like(tensor) * (upper - lower) + lower
+    return torch.where(tensor < 0, tensor * slope, tensor)
 
 
-def _rrelu_with_noise(
-    tensor: torch.Tensor,
-    noise: torch.Tensor,
-    lower: float = 0.125,
-    upper: float = 0.3333333333333333,
-    training: bool = False,
-    generator: Any = None,
-) -> Any:
-    return NotImplemented if training else F.leaky_relu(tensor, (lower + upper) / 2)
+def _rrelu_with_noise(tensor: torch.Tensor, noise: torch.Tensor, *settings: Any, **options: Any) -> Any:
+    return _rrelu(tensor, *settings, **options)
 
 
 LAYERS: dict[OpOverload, Callable[..., Any]] = {

@@ -62,26 +62,6 @@ def randperm(op: Builder, n: AnySize, **_options: Any) -> Tensor:
     return op.cast(order, op.result.dtype)
 
 
-@op("aten::rrelu_with_noise", "aten::rrelu_with_noise_functional")
-def rrelu(
-    op: Builder,
-    self: Tensor,
-    noise: Tensor,
-    lower: float = 0.125,
-    upper: float = 0.3333333333333333,
-    training: bool = False,
-    generator: object = None,
-) -> Any:
-    """rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.333, bool training=False,
-    Generator? generator=None) -> Tensor"""
-    if training:
-        slope = op.cast(_drawn(op, "uniform", low=lower, high=upper), self.element)
-    else:
-        slope = op.const((lower + upper) / 2, self.element)
-    out = op.Where(op.Less(self, 0), op.Mul(self, slope), self)
-    return (out, None) if op.node is not None and len(op.node.outputs) > 1 else out
-
-
 @op("aten::dropout")
 def dropout(op: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     """dropout(Tensor input, float p, bool train) -> Tensor"""
