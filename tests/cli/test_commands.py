@@ -81,9 +81,9 @@ def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> House:
 def test_export_hands_over_every_option(house: House) -> None:
     done = house.run(
         "export", "m.py:Net", "-i", "x:Bx3", "-i", "n=@n.npy", "--dim", "B=1..8", "--weights", "w.pt", "--opset", "21",
-        "--constants", "axis, mode", "--state", "frozen", "--random", "onnx", "--no-verify", "--external-data", "--overwrite",
+        "--constants", "axis, mode", "--state", "frozen", "--no-verify", "--external-data", "--overwrite",
         "--thorough", "--nonfinite", "--seed", "7", "--atol", "y=1e-2",
-        "-o", "a.onnx",
+        "-o", "a.onnx", "--random", "onnx",
     )  # fmt: skip
     assert (done.exit_code, done.exception) == (Exit.FAITHFUL, None)
     assert house.asked["target"] == "m.py:Net"
