@@ -91,7 +91,7 @@ def _run(home: Nursery, folder: Path, files: Files, command: Command, first: boo
     request, outcome = folder / "trial.request", folder / "trial.outcome"
     outcome.unlink(missing_ok=True)
     given = {str(path): source for path, source in files.items()}
-    request.write_bytes(pickle.dumps(TrialRequest(command, given, folder / "answers", first, outcome)))
+    request.write_bytes(pickle.dumps(TrialRequest(command, given, folder / "answers", first, outcome, Path.cwd())))
     ended = home.run(request, patience)
     if ended is None:
         return _failed(command, f"the edited model was not checked within {patience:.0f} s", "")

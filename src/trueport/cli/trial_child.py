@@ -49,6 +49,8 @@ class TrialRequest:
     answers: Path
     first: bool
     outcome: Path
+    folder: Path
+    """The current folder of whoever asked."""
 
 
 def main() -> None:
@@ -72,6 +74,7 @@ def _run(path: Path) -> NoReturn:
     ended = 1
     try:
         request: TrialRequest = pickle.loads(path.read_bytes())
+        os.chdir(request.folder)
         overlay.install(request.files)
         request.outcome.write_bytes(pickle.dumps(_tried(request)))
         ended = 0

@@ -21,6 +21,14 @@ from trueport.verify.sandbox import FailureKind, WorkerFailure
 
 EXAMPLE = "the example"
 LOADING = "loading the model"
+_REPORT = "mend the translation if it is your own; otherwise please report it with the model"
+_WAYS_OUT = {
+    FailureKind.CANNOT_LOAD: "write it with operators that the runtime has; if yours brings this one, verify=False",
+    FailureKind.REFUSES_INPUT: "if such inputs never come, declare the range of the size; otherwise please report it",
+    FailureKind.HANG: "declare smaller sizes if the model is that slow; otherwise try another onnxruntime",
+    FailureKind.CRASH: "write the line in another way, or try another onnxruntime, where this should be reported",
+    FailureKind.OUT_OF_MEMORY: "declare a maximum for the free sizes, or make no such large tensor here",
+}
 
 
 def input_words(sizes: Mapping[str, int], family: str) -> str:
@@ -50,7 +58,7 @@ def failure_found(
             f"ONNX Runtime went beyond its memory limit while {while_doing}: {reason}",
         ),
     }[failure.kind]
-    return rule(message=message, seen=seen, place=place)
+    return rule(message=message, seen=seen, place=place, fix=_WAYS_OUT[failure.kind])
 
 
 def empty_refused(
@@ -80,23 +88,29 @@ def difference_found(
                 message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
+                fix=_REPORT,
             )
         case DifferenceKind.DTYPE:
             return WrongDtype(
                 message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
+                fix=_REPORT,
             )
         case DifferenceKind.STRUCTURE:
             return WrongShape(
                 message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
+                fix=_REPORT,
             )
         case DifferenceKind.VALUES:
             spread = f"{difference.wrong} of {difference.count} elements differ"
             return WrongValues(
-                message=_values_message(name, difference), seen=(facts[0], spread, *facts[1:]), place=place
+                message=_values_message(name, difference),
+                seen=(facts[0], spread, *facts[1:]),
+                place=place,
+                fix=_REPORT,
             )
 
 

@@ -1,0 +1,152 @@
+"""What is taken and what is not: a proposal counts only for what its trial shows. Trials are made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trueport.diagnostics import Diagnostic
+from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
+from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
+from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.fix.command import Command
+from trueport.fix.edit import Edit, SourceFile
+from trueport.fix.outcome import Files, Kept, Outcome
+from trueport.fix.search import Sought, State, find_fixes, moved
+from trueport.fix.telling import in_vain
+from trueport.report import Report
+from trueport.source import Place, Where
+
+MODEL = """\
+import math
+import torch
+import torch.nn.functional as F
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        x = x * math.sqrt(x.sum())
+        x = F.dropout(x)
+        return {True: x, False: -x}[bool(x.sum() > 0)]
+"""
+ROOT, DROPOUT, CHOICE = 7, 8, 9
+
+Judge = Callable[[str], tuple[list[Diagnostic], Kept]]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    return path.resolve()
+
+
+def at(path: Path, line: int) -> Place:
+    return Place((Where(str(path), line, "Net.forward"),))
+
+
+def search(path: Path, judge: Judge) -> Sought:
+    """Search with trials whose findings depend on the text of the file alone."""
+
+    def trial(files: Files, _command: Command) -> Outcome:
+        text = files[path].text if path in files else path.read_text()
+        found, kept = judge(text)
+        return Outcome(Report(model="Net", diagnostics=tuple(found), verified=True), kept=kept)
+
+    return find_fixes(Command("model.py:Net"), trial)
+
+
+def findings(path: Path, text: str) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    if "math.sqrt(x" in text:
+        found.append(BranchOnTensor(message="needs a value", place=at(path, ROOT)))
+    if "[bool(" in text:
+        found.append(BranchOnTensor(message="needs a value", place=at(path, CHOICE)))
+    return found
+
+
+def test_all_findings_are_fixed_together(model: Path) -> None:
+    sought = search(model, lambda text: (findings(model, text), Kept(3)))
+    assert sought.found_a_way
+    assert len(sought.state.taken) == 2
+    (change,) = sought.changes
+    assert "torch.sqrt(x.sum())" in change.after.text
+    assert "(x if x.sum() > 0 else (-x))" in change.after.text
+    assert model.read_text() == MODEL
+
+
+def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
+    """Nothing is traced before two eager runs agree."""
+
+    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+        random = NotDeterministic(message="two runs differ", place=at(model, DROPOUT))
+        return (findings(model, text) if "self.training" in text else [random]), Kept()
+
+    sought = search(model, judge)
+    assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP101", "TP101"]
+    assert sought.found_a_way
+
+
+def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path) -> None:
+    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+        changed = "torch.sqrt" in text
+        return findings(model, text), Kept(0, "values 2 instead of 3" if changed else "")
+
+    sought = search(model, judge)
+    assert not sought.found_a_way
+    assert [proposal.says for _, proposal in sought.state.taken] == [
+        "choose with what can be kept alive: (x if x.sum() > 0 else (-x))"
+    ]
+    assert any("another answer than before" in why for _, _, why in sought.rejected)
+
+
+def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) -> None:
+    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+        if "torch.sqrt" in text:
+            return [EagerRefuses(message="TypeError: sqrt()", place=at(model, ROOT))], Kept()
+        return findings(model, text)[:1], Kept()
+
+    sought = search(model, judge)
+    assert not sought.state.taken
+    assert [why for _, _, why in sought.rejected] == ["the edited model does not run: TypeError: sqrt()"]
+
+
+def test_an_edit_that_does_not_remove_its_finding_is_not_taken(model: Path) -> None:
+    stays = BranchOnTensor(message="needs a value", place=at(model, ROOT))
+    sought = search(model, lambda _: ([stays], Kept()))
+    assert not sought.state.taken
+    assert [why for _, _, why in sought.rejected] == ["TP101 stays"]
+
+
+def test_nothing_is_offered_while_another_finding_has_no_fix(model: Path) -> None:
+    """An edit that could not be verified is not offered, and that is said."""
+
+    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+        unsupported = UnsupportedOperator(message="no translation", place=at(model, DROPOUT), fix="write it otherwise")
+        return [*findings(model, text), unsupported], Kept()
+
+    sought = search(model, judge)
+    assert len(sought.state.taken) == 2
+    assert not sought.found_a_way
+    said = list(in_vain(sought))
+    assert said[0] == "TP401 model.py:8: has to be mended by hand; write it otherwise"
+    assert "2 other findings would be gone" in said[1] and "not offered" in said[1]
+
+
+def test_a_change_that_is_meant_may_change_the_answers(model: Path) -> None:
+    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+        random = NotDeterministic(message="two runs differ", place=at(model, DROPOUT))
+        return ([] if "self.training" in text else [random]), Kept(0, "values 2 instead of 3")
+
+    assert search(model, judge).found_a_way
+
+
+def test_a_line_is_known_by_where_it_has_moved_to(model: Path) -> None:
+    source = SourceFile.read(model)
+    state = State(Command("model.py:Net"), {model: source})
+    above = [Edit(model, source.line_start(2), source.line_start(2), "import numpy\nimport os\n")]
+    assert moved(Where(str(model), CHOICE), state, above) == CHOICE + 2
+    below = [Edit(model, source.line_start(CHOICE), source.line_start(CHOICE), "\n")]
+    assert moved(Where(str(model), ROOT), state, below) == ROOT
