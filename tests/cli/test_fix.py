@@ -145,8 +145,8 @@ def test_faults_of_the_request(model: Path, arguments: list[str]) -> None:
 
 def test_a_command_is_told_as_it_can_be_typed() -> None:
     typed = Command(
-        "my model.py:Net", ("x:Nx4",), ("N=1..8",), checking={"thorough": True, "seed": 0, "rtol": ("1e-3",)}
+        "my model.py:Net", ("x:Nx4",), ("N=1..8",), options={"thorough": True, "seed": 0, "rtol": ("1e-3",)}
     )
     assert typed.text("export") == "trueport export 'my model.py:Net' -i x:Nx4 --dim N=1..8 --thorough --rtol 1e-3"
     assert typed.with_range("N", 2, None).dims == ("N=2..",)
-    assert typed.with_constant("axis").with_constant("axis").constants == "axis"
+    assert typed.with_constant("axis").with_constant("axis").given("constants") == "axis"

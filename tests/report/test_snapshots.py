@@ -91,6 +91,8 @@ BY_CHANCE = [
     (r"\d+ other inputs? agrees?", "… other inputs agree"),
     (r"batch=\d+, values: [\w' ]+", "batch=…"),
     (r"agrees on \d+ sets", "agrees on … sets"),
+    (r"(eager|ONNX) -?[\d.]+ ± [\d.]+", r"\1 …"),
+    (r"differ by [\d.]+, where chance explains [\d.]+", "differ by …, where chance explains …"),
     (r"(memory limit while running the example): .*", r"\1: …"),
 ]
 """What the time that a machine has, or its memory, decides."""

@@ -54,10 +54,8 @@ def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) ->
 def command_of(target: str, **options: Any) -> Command:
     """What was typed. What is wrong with it by itself is found before any process is started."""
     parse_ranges(options["dims"])
-    rest = dict(options)
-    take_checking(rest)
-    checking = {name: value for name, value in options.items() if name not in rest}
-    return Command(target=target, checking=checking, **rest)
+    take_checking(dict(options))
+    return Command(target, options.pop("inputs"), options.pop("dims"), options)
 
 
 def _tell(sought: Sought, diff: bool) -> Exit:

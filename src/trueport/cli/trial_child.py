@@ -90,22 +90,16 @@ def _tried(trial: TrialRequest) -> Outcome:
 
     command = trial.command
     torch.manual_seed(0)  # the same weights in every trial, as far as the model draws them alike
+    options = dict(command.options)
+    checking = take_checking(options)
     try:
-        request = read_request(
-            target=command.target,
-            inputs=command.inputs,
-            dims=command.dims,
-            weights=command.weights,
-            constants=command.constants,
-            opset=command.opset,
-            state=command.state,
-        )
+        request = read_request(target=command.target, inputs=command.inputs, dims=command.dims, **options)
     except UsageError as refused:
         return Outcome(_refused(command, refused), unusable=True)
     from trueport.api import check
 
     try:
-        report = check(request.model, request.args, **request.options, **take_checking(dict(command.checking)))
+        report = check(request.model, request.args, **request.options, **checking)
     except UsageError as refused:
         report = _refused(command, refused)
     forward, target = _definition(type(request.model).forward), _target(request.model, command.target)

@@ -15,41 +15,33 @@ class Command:
     target: str
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
-    weights: str | None = None
-    constants: str | None = None
-    opset: int | None = None
-    state: str | None = None
-    checking: Mapping[str, Any] = field(default_factory=dict)
-    """The options of the check, by name."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Every other option by its name, also those that were not given."""
 
     def text(self, verb: str, *more: str) -> str:
         """The command as it can be typed."""
         return shlex.join(["trueport", verb, self.target, *self._options(), *more])
 
     def _options(self) -> Iterator[str]:
-        for text in self.inputs:
-            yield from ("-i", text)
-        for text in self.dims:
-            yield from ("--dim", text)
-        for flag, value in (
-            ("--weights", self.weights),
-            ("--constants", self.constants),
-            ("--opset", self.opset),
-            ("--state", self.state),
-        ):
-            if value is not None:
-                yield from (flag, str(value))
-        for name, value in self.checking.items():
-            flag = f"--{name.replace('_', '-')}"
+        for name, value in (("-i", self.inputs), ("--dim", self.dims), *self.options.items()):
+            flag = name if name.startswith("-") else f"--{name.replace('_', '-')}"
             if value is True:
                 yield flag
             elif value:
                 for text in value if isinstance(value, tuple) else (value,):
                     yield from (flag, str(text))
 
+    def given(self, name: str) -> Any:
+        """The value of an option; None where it was not given."""
+        return self.options.get(name)
+
+    def with_option(self, name: str, value: Any) -> Command:
+        return replace(self, options={**self.options, name: value})
+
     def with_constant(self, name: str) -> Command:
-        names = [*(self.constants.split(",") if self.constants else []), name]
-        return replace(self, constants=",".join(dict.fromkeys(names)))
+        given = self.given("constants")
+        names = [*(given.split(",") if given else []), name]
+        return self.with_option("constants", ",".join(dict.fromkeys(names)))
 
     def with_range(self, name: str, low: int | None, high: int | None) -> Command:
         """A free size narrowed; what was said of it before is replaced."""

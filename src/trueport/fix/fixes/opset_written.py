@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
@@ -17,4 +16,4 @@ class OpsetWritten(Fix):
     def proposals(self, case: Case) -> Iterator[Proposal]:
         nearest = case.facts.get("opset")
         if nearest:
-            yield Proposal(f"ask for --opset {nearest}", command=replace(case.command, opset=int(nearest)))
+            yield Proposal(f"ask for --opset {nearest}", command=case.command.with_option("opset", int(nearest)))

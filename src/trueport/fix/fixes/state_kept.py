@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
@@ -22,9 +21,9 @@ class StateKept(Fix):
     codes = ("TP203",)
 
     def proposals(self, case: Case) -> Iterator[Proposal]:
-        if case.command.state is not None:
+        if case.command.given("state"):
             return
-        lifted = replace(case.command, state="inputs-outputs")
+        lifted = case.command.with_option("state", "inputs-outputs")
         name = case.facts.get("state", "")
         if case.facts.get("kind") != "attribute":
             yield Proposal(f"carry `{name}` from call to call: --state inputs-outputs", command=lifted)
