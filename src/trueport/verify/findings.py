@@ -150,8 +150,22 @@ def _values_message(name: str, difference: Difference) -> str:
 
 
 def _runtime_reason(detail: str) -> str:
-    """onnxruntime's message on one line, without what it puts before all of them and where our copy of the file is."""
+    """onnxruntime's message on one line, without its own sources and assertions, and where our copy of the file is."""
     line = " ".join(detail.split())
     if line.startswith("[ONNXRuntimeError]"):
         line = line.split(" : ", 3)[-1]
-    return re.sub(r"^Load model from \S+ failed: ?", "", line)
+    for noise, said in _NOISE:
+        line = noise.sub(said, line)
+    return line
+
+
+_NOISE = (
+    (re.compile(r"^Load model from \S+ failed: ?"), ""),
+    (
+        re.compile(r"Non-zero status code returned while running (\w+) node\. Name:'([^']*)' Status Message: "),
+        r"\1 (\2): ",
+    ),
+    # `/onnxruntime_src/.../reshape_helper.h:84 onnxruntime::ReshapeHelper(...) size != 0 was false. What it means`
+    (re.compile(r"/\S*onnxruntime\S*:\d+ .*? was false\. ?(?=\S)"), ""),
+    (re.compile(r"/\S*onnxruntime\S*:\d+ (?=\S)"), ""),
+)

@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from trueport.source import Place, Where
+from trueport.torch_internals import TORCH_FOLDER
 from trueport.verify.tensors import element_name
 
 # The ways in which onnxruntime 1.2x names a node, and, where the node has no name, its operator.
@@ -106,5 +107,6 @@ def _place(node: onnx.NodeProto) -> Place | None:
     file, _, line = notes.get("trueport.source", "").rpartition(":")
     if line.isdecimal():
         return Place((Where(file, int(line)),), notes.get("trueport.module", ""))
-    frames = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
+    noted = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
+    frames = [frame for frame in noted if not frame[0].startswith(("<", TORCH_FOLDER))]
     return Place(tuple(Where(file, int(line), function) for file, line, function in frames)) if frames else None

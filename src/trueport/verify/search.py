@@ -7,11 +7,11 @@ it nearer is kept and repeated. Sizes and numbers that the tests mention are tri
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trueport.load.job import Job
+from trueport.verify.clock import Allowance
 from trueport.verify.moves import Candidate, Move, Mover
 from trueport.verify.sizes import Group
 from trueport.verify.tally import Goal, Tally
@@ -67,20 +67,20 @@ class Search:
 
     def found(self, known: Sequence[Candidate], seconds: float) -> Iterator[Candidate]:
         """Inputs that take a way that none has taken, as long as there is one to look for and time to do it."""
-        deadline = time.monotonic() + seconds
+        allowance = Allowance(seconds)
         for candidate in known:
             # The first run may show that a place asks a tensor after all; the others are of no use without a goal.
-            if time.monotonic() > deadline or (self.attempts and not self._tally.goals()):
+            if allowance.is_over or (self.attempts and not self._tally.goals()):
                 return
             trail = self._run(candidate)
             if trail is not None:
                 self._tried.append((candidate, trail))
-        while time.monotonic() < deadline:
+        while not allowance.is_over:
             climbs = [climb for climb in self._open() if climb.idle < self._patience(climb)]
             if not climbs:
                 return
             climb = min(climbs, key=lambda climb: (self._tally.told(climb.goal), climb.idle))
-            yield from self._steps(climb, deadline)
+            yield from self._steps(climb, allowance)
 
     def _patience(self, climb: _Climb) -> int:
         return _STEPS_FOR_MORE if self._tally.told(climb.goal) else _STEPS_WITHOUT_GAIN
@@ -94,10 +94,10 @@ class Search:
                     climb.saw(candidate, _distance(goal, candidate, trail))
         return [self._climbs[goal] for goal in goals]
 
-    def _steps(self, climb: _Climb, deadline: float) -> Iterator[Candidate]:
+    def _steps(self, climb: _Climb, allowance: Allowance) -> Iterator[Candidate]:
         mover = Mover(self._job, self._groups, self._constants(climb.goal))
         for _ in range(_STEPS_AT_A_TIME):
-            if time.monotonic() > deadline or not climb.best:
+            if allowance.is_over or not climb.best:
                 climb.idle += _STEPS_WITHOUT_GAIN * (not climb.best)
                 return
             climb.idle += 1
