@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from trueport.capture.layers_defined import LAYERS
+from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.statistics_defined import STATISTICS
@@ -46,6 +47,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten._pad_packed_sequence.default: pad_packed,
     aten.pad_sequence.default: pad_sequences,
     **LAYERS,
+    **LINEAR_ALGEBRA,
     **STATISTICS,
 }
 """Used instead of torch's own."""

@@ -88,6 +88,12 @@ def _lstm(
     return output, last, input.new_empty((last.shape[0], last.shape[1], cell.shape[2]))
 
 
+@result_of(aten.geqrf.default)
+def _reflections(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    least = torch.sym_min(*self.shape[-2:])
+    return torch.empty_like(self), self.new_empty((*self.shape[:-2], least))
+
+
 @result_of(aten.linalg_lstsq.default)
 def _least_squares(
     self: torch.Tensor, b: torch.Tensor, rcond: float | None = None, *, driver: str | None = None

@@ -38,6 +38,7 @@ SQUARE = {
     "eigenvalues": lambda a: linalg.eigvalsh(a + a.mT),
     "of the upper triangle only": lambda a: linalg.eigvalsh(a, UPLO="U"),
     "condition": linalg.cond,
+    "condition in other norms": lambda a: (linalg.cond(a, 1), linalg.cond(a, "fro"), linalg.cond(a, -2)),
 }
 """Functions of square matrices."""
 
@@ -123,7 +124,7 @@ def test_what_is_not_of_full_rank():
         atol=1e-4,
     )
     check(lambda a: linalg.lstsq(a, a[:, :1]).solution, (a,), rtol=1e-4, atol=1e-4)
-    check(lambda a: (linalg.det(a), linalg.inv_ex(a).info), (torch.ones(3, 3),))
+    check(lambda a: (linalg.det(a), linalg.inv_ex(a).info, linalg.cond(a, 1)), (torch.ones(3, 3),))
 
 
 def test_badly_conditioned_matrices():
@@ -169,3 +170,50 @@ def test_vectors_whose_signs_matter_are_refused():
 
 def test_a_product_over_nothing_is_zero():
     check(lambda a, b: a @ b.mT, (torch.zeros(2, 3, 0, dtype=torch.float64), torch.zeros(2, 5, 0, dtype=torch.float64)))
+
+
+COMPLEX = {
+    "inverse": lambda z: linalg.inv(z),
+    "solutions": lambda z: (linalg.solve(z, z.mH + 1), linalg.solve(z, z[..., 0]), linalg.solve(z, z.mT, left=False)),
+    "triangle": lambda z: linalg.solve_triangular(z, z.mT, upper=True, left=False),
+    "Cholesky": lambda z: linalg.cholesky(z @ z.mH + torch.eye(3)),
+    "solved by Cholesky": lambda z: torch.cholesky_solve(z, linalg.cholesky(z @ z.mH + torch.eye(3), upper=True), True),
+    "LU": lambda z: (*linalg.lu(z), *linalg.lu_factor_ex(z)[1:]),
+    "solved by its LU": lambda z: linalg.lu_solve(*linalg.lu_factor(z), z.mT, adjoint=True),
+    "determinant": lambda z: (linalg.det(z), *linalg.slogdet(z)),
+    "QR": lambda z: (*linalg.qr(z[..., :2]), *linalg.qr(z[..., :2], mode="complete")),
+    "multiplied by Q": lambda z: torch.ormqr(*torch.geqrf(z), z + 1, left=False, transpose=True),
+    "exponential": linalg.matrix_exp,
+    "values": lambda z: (linalg.svdvals(z[..., :2]), linalg.eigvalsh(z), linalg.eigvalsh(z, UPLO="U")),
+    "pseudo-inverse": lambda z: (linalg.pinv(z[..., :2]), linalg.pinv(z + z.mH, hermitian=True)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("function", COMPLEX.values(), ids=COMPLEX)
+def test_complex_matrices(function, dtype):
+    def forward(pairs):
+        results = function(torch.view_as_complex(pairs))
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in results)
+
+    tolerance = 1e-4 if dtype is torch.float32 else 1e-9
+    check(forward, (matrices(2, 3, 3, 2, dtype=dtype),), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_exponentials(dtype):
+    a = torch.cat([matrices(2, 3, 3), 6 * matrices(1, 3, 3), torch.zeros(1, 3, 3)]).to(dtype)
+    more = [
+        (matrices(1, 4, 4, dtype=dtype),),
+        (torch.zeros(0, 2, 2, dtype=dtype),),
+        (torch.zeros(1, 0, 0, dtype=dtype),),
+    ]
+    free = {0: {0: "batch", 1: "n", 2: "n"}}
+    tolerance = 1e-4 if dtype is torch.float32 else 1e-10
+    check(linalg.matrix_exp, (a,), *more, free=free, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, float("inf")])
+def test_distances_of_all_pairs(p):
+    check(lambda x: torch.pdist(x, p), (matrices(5, 3),), (matrices(2, 3),), (matrices(1, 3),), free={0: {0: "n"}})

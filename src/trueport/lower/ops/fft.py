@@ -14,7 +14,7 @@ import onnx_ir as ir
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import Complex, complex_only
-from trueport.lower.ops.complexes import conj
+from trueport.lower.ops.complexes import conj, mul
 from trueport.lower.tensor import Tensor
 
 _AXIS_INPUT_SINCE = 20
@@ -118,11 +118,11 @@ def _whole(op: Builder, half: Tensor, axis: int, given: Size, length: Size) -> T
 @complex_only("aten::stft")
 def stft(
     op: Builder,
-    self: Tensor,
+    self: Tensor | Complex,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Tensor | None = None,
+    window: Tensor | Complex | None = None,
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
@@ -131,14 +131,23 @@ def stft(
     """stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None,
     bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor
     """
+    pairs = self.pairs if isinstance(self, Complex) else op.Unsqueeze(self, op.ints(-1))
+    time = self.rank - 1
     frames = op.result.shape[self.rank]
     hop = hop_length or n_fft // 4
     starts = op.Mul(op.range(frames), hop)
     index = op.Add(op.Unsqueeze(starts, op.ints(1)), op.range(n_fft))
-    cut = op.Gather(self, index, axis=self.rank - 1)
-    shape = _window(op, window, win_length or n_fft, n_fft, self.element)
-    cut = cut if shape is None else op.Mul(cut, shape)
-    z = _dft(op, op.Unsqueeze(cut, op.ints(-1)), self.rank, n_fft, onesided=int(onesided is not False))
+    cut = op.Gather(pairs, index, axis=time)
+    if isinstance(window, Complex):
+        if not isinstance(self, Complex):
+            raise NotImplementedError("a complex window over a real signal is not carried")
+        both = (window.real(op), window.imaginary(op))
+        shapes = [_window(op, part, win_length or n_fft, n_fft, pairs.element) for part in both]
+        cut = mul(op, Complex(cut), Complex.joined(op, *(shape for shape in shapes if shape is not None))).pairs
+    elif (shape := _window(op, window, win_length or n_fft, n_fft, pairs.element)) is not None:
+        cut = op.Mul(cut, op.Unsqueeze(shape, op.ints(1)))
+    half = onesided is not False and not isinstance(self, Complex)
+    z = _dft(op, cut, self.rank, n_fft, onesided=int(half))
     z = _normalised(op, z, [n_fft], _BY_ROOT if normalized else 0)
     order = list(range(self.rank + 2))
     order[-3], order[-2] = order[-2], order[-3]

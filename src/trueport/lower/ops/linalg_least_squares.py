@@ -13,6 +13,9 @@ from trueport.lower.ops.matrices import DOUBLE, INT64, batch_of, larger, sized, 
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
+_ROUNDING = 1e-13
+"""Singular values below this share of the largest are rounding: those of the columns that a wide matrix has too many."""
+
 
 @op("aten::linalg_lstsq")
 def lstsq(op: Builder, self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
@@ -28,7 +31,7 @@ def lstsq(op: Builder, self: Tensor, b: Tensor, rcond: float | None = None, *, d
     a, right = (stacked(op, op.expand(x, (*batch, *x.known_sizes[-2:]))) for x in (self, right))
     total, rows, columns = a.known_sizes
     zero = op.const([[0.0]], DOUBLE)
-    relative = zero if driver == "gels" else _cutoff(op, self, rcond)
+    relative = op.const([[_ROUNDING]], DOUBLE) if driver == "gels" else _cutoff(op, self, rcond)
     x = sized(op.MatMul(pseudo_inverse(op, a, zero, relative), right), total, columns, right.known_sizes[2])
     solution = unstacked(op, x, batch)
     solution = op.Squeeze(solution, op.ints(solution.rank - 1)) if is_vector else solution

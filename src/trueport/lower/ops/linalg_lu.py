@@ -213,7 +213,7 @@ def lu(op: Builder, A: Tensor, *, pivot: bool = True) -> Any:
     batch = batch_of(A)
     factors = eliminated(op, stacked(op, A))
     lower, upper = _both(op, factors.lu)
-    rows = _permutation(op, factors.order)
+    rows = permutation(op, factors.order)
     return unstacked(op, rows, batch), unstacked(op, lower, batch), unstacked(op, upper, batch)
 
 
@@ -226,13 +226,13 @@ def _both(op: Builder, lu: Tensor) -> tuple[Tensor, Tensor]:
     return with_unit_diagonal(op, lower_part(op, lower, -1)), upper_part(op, upper)
 
 
-def _permutation(op: Builder, order: Tensor) -> Tensor:
+def permutation(op: Builder, order: Tensor) -> Tensor:
     """[batch, n, n], with which the product of the factors is multiplied from the left."""
     batch, n = order.known_sizes
     return sized(op.cast(op.Equal(down(op, n), op.Unsqueeze(order, op.ints(1))), DOUBLE), batch, n, n)
 
 
-def _order_of(op: Builder, pivots: Tensor, rows: Size) -> Tensor:
+def order_of(op: Builder, pivots: Tensor, rows: Size) -> Tensor:
     """[batch, rows]: where LAPACK's exchanges bring the rows from; `pivots` is [batch, steps]."""
     batch, steps = pivots.known_sizes
     targets = op.Sub(op.cast(pivots, INT64), 1)
@@ -263,7 +263,7 @@ def lu_unpack(
         lower, upper = (unstacked(op, x, batch) for x in _both(op, stacked(op, LU_data)))
     if unpack_pivots:
         pivots = op.reshape(LU_pivots, (count(batch), LU_pivots.known_sizes[-1]))
-        rows = unstacked(op, _permutation(op, _order_of(op, pivots, LU_data.known_sizes[-2])), batch)
+        rows = unstacked(op, permutation(op, order_of(op, pivots, LU_data.known_sizes[-2])), batch)
     return rows, lower, upper
 
 
@@ -271,7 +271,7 @@ def lu_unpack(
 def lu_solve(op: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor"""
     batch = batch_of(LU)
-    order = _order_of(op, op.reshape(pivots, (count(batch), pivots.known_sizes[-1])), LU.known_sizes[-1])
+    order = order_of(op, op.reshape(pivots, (count(batch), pivots.known_sizes[-1])), LU.known_sizes[-1])
     factors = Eliminated(stacked(op, LU), order, order, order)
     wanted = broadcast(batch, batch_of(B))
     if adjoint:

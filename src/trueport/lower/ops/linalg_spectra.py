@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
+
 from trueport.capture.graph import Size
 from trueport.diagnostics.rules.tp503_arbitrary_vectors import ArbitraryVectors
 from trueport.lower.builder import Builder
@@ -119,26 +121,27 @@ def pinv(
     """
     batch, a = batch_of(self), stacked(op, self)
     rows, columns = self.known_sizes[-2:]
-    epsilon = op.Mul(op.cast(op.size(larger(rows, columns)), DOUBLE), _epsilon(self))
-    absolute, relative = _tolerances(op, atol, rtol, epsilon, batch)
+    absolute, relative = tolerances(op, atol, rtol, self.element, larger(rows, columns), batch)
     if hermitian:
-        found = spectrum(op, _symmetric(op, a, "L"))
-        kept = above(op, op.Abs(found.values), absolute, relative)
-        factors = op.Where(kept, op.Reciprocal(found.values), op.const(0, DOUBLE))
-        result = op.MatMul(op.Mul(found.vectors, op.Unsqueeze(factors, op.ints(1))), flipped(op, found.vectors))
+        result = symmetric_pseudo_inverse(op, _symmetric(op, a, "L"), absolute, relative)
     else:
         result = pseudo_inverse(op, a, absolute, relative)
     return unstacked(op, sized(result, a.known_sizes[0], columns, rows), batch)
 
 
-def _epsilon(x: Tensor) -> float:
-    return float(x.element.eps)
+def symmetric_pseudo_inverse(op: Builder, a: Tensor, absolute: Tensor, relative: Tensor) -> Tensor:
+    """The pseudo-inverse of symmetric matrices [batch, n, n], by their eigenvalues."""
+    found = spectrum(op, a)
+    kept = above(op, op.Abs(found.values), absolute, relative)
+    factors = op.Where(kept, op.Reciprocal(found.values), op.const(0, DOUBLE))
+    return op.MatMul(op.Mul(found.vectors, op.Unsqueeze(factors, op.ints(1))), flipped(op, found.vectors))
 
 
-def _tolerances(
-    op: Builder, atol: Tensor | None, rtol: Tensor | None, epsilon: Tensor, batch: tuple[Size, ...]
+def tolerances(
+    op: Builder, atol: Tensor | None, rtol: Tensor | None, dtype: ir.DataType, size: Size, batch: tuple[Size, ...]
 ) -> tuple[Tensor, Tensor]:
-    """[batch or 1, 1] each. Without any, a multiple of the dtype's precision; with an absolute one only, that alone."""
+    """[batch or 1, 1] each. Without any, the dtype's precision times the size; with an absolute one only, it."""
+    epsilon = op.Mul(op.cast(op.size(size), DOUBLE), float(dtype.eps))
 
     def as_column(x: Tensor) -> Tensor:
         return op.Reshape(op.cast(op.expand(x, batch), DOUBLE), op.ints(-1, 1))
