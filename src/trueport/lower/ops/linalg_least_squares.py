@@ -14,7 +14,7 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 _ROUNDING = 1e-13
-"""Singular values below this share of the largest are rounding: those of the columns that a wide matrix has too many."""
+"""Singular values below this share of the largest are rounding: a wide matrix has too many columns to do without."""
 
 
 @op("aten::linalg_lstsq")
