@@ -47,6 +47,16 @@ def test_a_view_with_a_literal():
     assert (found.code, line_of(found)) == ("TP301", "return y.view(4, 2, 3).sum(1)")
 
 
+def test_a_literal_beside_another_free_size():
+    """The elements are counted: 12·batch·time = 24·time. That ties no sizes to one another, it freezes the batch."""
+
+    def model(y):
+        return y.view(2, y.shape[1], 3, 4)
+
+    (found,) = errors(model, (x(2, 5, 12),), dynamic_shapes=({0: "batch", 1: "time"},))
+    assert (found.code, found.facts) == ("TP301", {"size": "batch", "value": "2"})
+
+
 def test_a_constant_of_one_fixed_length():
     class Positions(nn.Module):
         def __init__(self):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -41,9 +41,9 @@ def judge(graph: Graph) -> tuple[Judged, ...]:
     for assumption in graph.assumptions:
         if any(s in graph.number_symbols for s in assumption.expr.free_symbols):
             continue
-        judged = _judge(graph, assumption)
+        judged = _judge(graph, _without_common_sizes(graph, assumption))
         if judged.broken_by:
-            found.setdefault((assumption.expr, assumption.place.where), judged)
+            found.setdefault((judged.assumption.expr, assumption.place.where), judged)
     return tuple(found.values())
 
 
@@ -79,7 +79,7 @@ def declared_sizes(graph: Graph) -> dict[sympy.Symbol, str | int]:
     declared: dict[sympy.Symbol, str | int] = {
         symbol: min(tied.get(size.name, {size.name}), key=order.index) for symbol, size in graph.size_symbols.items()
     }
-    for assumption in graph.assumptions:
+    for assumption in (_without_common_sizes(graph, each) for each in graph.assumptions):
         spoken_of = tuple(assumption.expr.free_symbols)
         size = graph.size_symbols.get(spoken_of[0]) if len(spoken_of) == 1 else None
         if size is not None and size.auto and (only := _judge(graph, assumption).only) is not None:
@@ -92,6 +92,27 @@ def frozen_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
     numbers = set(graph.number_symbols)
     found = {(a.expr, a.place.where): a for a in graph.assumptions if numbers & a.expr.free_symbols}
     return tuple(found.values())
+
+
+def _without_common_sizes(graph: Graph, assumption: SizeAssumption) -> SizeAssumption:
+    """`12*B*S = 24*S` as `B = 2`: what holds for empty tensors alone does not tie the two sizes, it freezes one.
+
+    `x.view(2, x.shape[1], 12)` asks for it with two free sizes.
+    """
+    expr = assumption.expr
+    if not isinstance(expr, sympy.Eq) or len(expr.free_symbols) < 2 or not expr.free_symbols <= set(graph.size_symbols):
+        return assumption
+    difference = expr.lhs - expr.rhs
+    if not difference.is_polynomial(*expr.free_symbols):
+        return assumption
+    factors = [factor for factor, _ in sympy.factor_list(difference)[1] if factor not in expr.free_symbols]
+    if len(factors) != 1 or len(factors[0].free_symbols) != 1:
+        return assumption
+    (symbol,) = factors[0].free_symbols
+    values = [value for value in sympy.solve(factors[0], symbol) if value.is_Integer and value >= 0]
+    if len(values) != 1:
+        return assumption
+    return replace(assumption, expr=sympy.Eq(symbol, values[0]), symbols=(graph.size_symbols[symbol].name,))
 
 
 def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:

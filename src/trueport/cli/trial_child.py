@@ -70,7 +70,8 @@ def main() -> None:
 def _run(path: Path) -> NoReturn:
     """One trial. The process ends here, however the trial does; what it said last is beside the request."""
     errors = os.open(path.with_suffix(".err"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(errors, sys.stderr.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(errors, stream.fileno())
     ended = 1
     try:
         request: TrialRequest = pickle.loads(path.read_bytes())

@@ -22,8 +22,9 @@ from trueport.source import Where
 
 MOST_TRIALS = 24
 """Each trial is an export and its check."""
-_HEALTH = "TP0"
-"""The family of findings after which nothing else is looked at: an edit that causes one has broken the model."""
+_STAGES = ["TP001", "TP005", "TP003", "TP002", "TP004"]
+"""Findings after which nothing else is looked at, in the order in which they are: what shows up after an edit is
+progress where it is of a later stage, and damage where it is of an earlier one."""
 
 Attempt = tuple[Diagnostic, Proposal]
 Key = tuple[object, ...]
@@ -188,8 +189,10 @@ def _why_not(before: Outcome, after: Outcome, state: State, attempts: Sequence[A
     for found, _ in attempts:
         if _still_there(found, after, state, attempts):
             return f"{found.code} stays"
-    broken = [one for one in after.report.errors if one.code.startswith(_HEALTH)]
-    if broken and not any(one.code == broken[0].code for one in before.report.errors):  # else it got further
+    reached = min(_stage(found) for found, _ in attempts)
+    known = {found.code for found in before.report.errors}
+    broken = [one for one in after.report.errors if _stage(one) < reached and one.code not in known]
+    if broken:
         return f"the edited model does not run: {broken[0].message}"
     made = [proposal for _, proposal in (*state.taken, *attempts)]
     excused = after.kept.only_at_one and any(proposal.spread for proposal in made)
@@ -198,6 +201,10 @@ def _why_not(before: Outcome, after: Outcome, state: State, attempts: Sequence[A
     if before.report.ok and not after.report.ok:
         return f"the model does not export any more: {after.report.errors[0].message}"
     return ""
+
+
+def _stage(found: Diagnostic) -> int:
+    return _STAGES.index(found.code) if found.code in _STAGES else len(_STAGES)
 
 
 def _still_there(found: Diagnostic, after: Outcome, state: State, attempts: Sequence[Attempt]) -> bool:

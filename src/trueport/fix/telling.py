@@ -15,7 +15,7 @@ from trueport.report.text import tally
 def taken(sought: Sought) -> Iterator[str]:
     """One line for each fix that holds."""
     for found, proposal in sought.state.taken:
-        yield f"{found.code} {_at(found)}{proposal.says}"
+        yield f"{found.code}{_at(found)}{proposal.says}"
         if proposal.changes:
             yield f"      note: {proposal.changes}"
 
@@ -38,12 +38,12 @@ def in_vain(sought: Sought) -> Iterator[str]:
     for found in left:
         tried = [(proposal, why) for one, proposal, why in sought.rejected if one.code == found.code]
         if tried:
-            yield f"{found.code} {_at(found)}{len(tried)} edit{'s' * (len(tried) > 1)} tried, none of them holds:"
+            yield f"{found.code}{_at(found)}{len(tried)} edit{'s' * (len(tried) > 1)} tried, none of them holds:"
             yield from (f"      {proposal.says}: {why}" for proposal, why in tried)
         elif fixes_for(found.code):
-            yield f"{found.code} {_at(found)}no known edit fits this line; {found.fix or 'see the finding'}"
+            yield f"{found.code}{_at(found)}no known edit fits this line; {found.fix or 'see the finding'}"
         else:
-            yield f"{found.code} {_at(found)}has to be mended by hand; {found.fix or f'trueport explain {found.code}'}"
+            yield f"{found.code}{_at(found)}has to be mended by hand; {found.fix or f'trueport explain {found.code}'}"
     if waiting and left:
         one = len(waiting) == 1
         yield (
@@ -53,4 +53,4 @@ def in_vain(sought: Sought) -> Iterator[str]:
 
 
 def _at(found: Diagnostic) -> str:
-    return f"{Path(found.where.file).name}:{found.where.line}: " if found.where else ": "
+    return f" {Path(found.where.file).name}:{found.where.line}: " if found.where else ": "

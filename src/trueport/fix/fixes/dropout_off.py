@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
 from trueport.fix.edit import Edit
+from trueport.fix.handed_over import in_eval
 from trueport.fix.syntax import called, keyword
 
 _DROPS = {
@@ -36,12 +37,11 @@ class DropoutOff(Fix):
         edits: list[Edit] = []
         for call in case.on_the_line(ast.Call):
             edits += _switched(case, call, in_training)
+        said, changes = f"drop in training only: training={in_training}", "in eval() nothing is dropped any more"
         if edits:
-            yield Proposal(
-                f"drop in training only: training={in_training}",
-                tuple(edits),
-                changes="in eval() nothing is dropped any more",
-            )
+            yield Proposal(said, tuple(edits), changes=changes)
+        if edits and (handed_over := in_eval(case)):
+            yield Proposal(f"{said}; and hand the model over in eval()", (*edits, *handed_over), changes=changes)
 
 
 def _has_self(case: Case) -> bool:
@@ -59,8 +59,10 @@ def _switched(case: Case, call: ast.Call, in_training: str) -> Iterator[Edit]:
         said = keyword(call, _DROPS[name]) or keyword(call, "train")
         if said is None and name in _THIRD and len(call.args) > 2:
             said = call.args[2]
-        if said is not None:
+        if said is not None and case.source.text_of(said) != in_training:
             yield case.source.replace(said, in_training)
+        elif said is not None:
+            return
         else:
             end = case.source.span(call)[1] - 1
             before = case.source.text[:end].rstrip()

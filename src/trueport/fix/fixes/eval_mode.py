@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
-from trueport.fix.syntax import atom
+from trueport.fix.handed_over import in_eval
 
 
 class EvalMode(Fix):
@@ -18,19 +16,9 @@ class EvalMode(Fix):
     it is.
     """
 
-    codes = ("TP003",)
+    codes = ("TP003", "TP004")
 
     def proposals(self, case: Case) -> Iterator[Proposal]:
-        if case.target is None:
-            return
-        source = case.read(Path(case.target.file).resolve())
-        name = case.command.target.rpartition(":")[2].partition(".")[0]
-        made: list[ast.expr] = []
-        for node in source.tree.body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                made += [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value]
-            elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                made = [node.value]
-        if made:
-            edits = tuple(source.replace(value, f"{atom(source, value)}.eval()") for value in made)
+        edits = in_eval(case)
+        if edits:
             yield Proposal("hand it over in eval()", edits, changes="the model is used as in inference")
