@@ -77,6 +77,7 @@ def test_a_frozen_branch_is_found_and_its_line_is_named():
     assert found["code"] == "TP805"
     assert found["place"]["calls"][-1]["line"] == 12
     assert any("`x.sum() > 50` holds" in fact for fact in found["seen"])
+    assert found["fix"] == "the file has one way of this line only; `trueport export` keeps all of them"
     script = next(fact for fact in found["seen"] if fact.startswith("to see it: python ")).split()[-1]
     assert script == "net.onnx.counterexample/show_difference.py"
     shown = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
@@ -10,7 +11,10 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.rules.tp802_runtime_refuses_input import RuntimeRefusesInput
 from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
+from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
+from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
@@ -21,7 +25,7 @@ from trueport.verify.comparing import dtypes_of
 from trueport.verify.eager_values import Recogniser
 from trueport.verify.instrument import functions_run_by
 from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
-from trueport.verify.mismatch import Divergence
+from trueport.verify.mismatch import ONLY_HERE, Divergence
 from trueport.verify.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
@@ -94,7 +98,17 @@ def _check(
         precisely=run_precisely,
     )
     result = check_opened(opened, job, reference, inputs.feed, [name for name, _ in outputs], **settled)
-    return result.with_findings([_absent(leaf) for leaf in missing])
+    told = replace(result, diagnostics=tuple(_advised(finding) for finding in result.diagnostics))
+    return told.with_findings([_absent(leaf) for leaf in missing])
+
+
+def _advised(finding: Diagnostic) -> Diagnostic:
+    """Whoever made the file, it is not the translation of ours that is to be mended."""
+    if not isinstance(finding, WrongShape | WrongDtype | WrongValues | RuntimeRefusesInput) or not finding.is_error:
+        return finding
+    lost = any(fact.startswith(ONLY_HERE) for fact in finding.seen)
+    why = "the file has one way of this line only; `trueport export` keeps all of them" if lost else ""
+    return replace(finding, fix=why or "export the model again with `trueport export`, which compares what it writes")
 
 
 def _carried(value: Any, as_pair: bool) -> Any:

@@ -25,6 +25,8 @@ from trueport.verify.sizes import Group
 from trueport.verify.tally import Apart, apart
 
 _OTHERS = 8
+ONLY_HERE = "only this input goes another way"
+"""How a fact begins that names a decision which the file seems to have lost."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +138,7 @@ class Investigation:
 
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
-        return tuple(
-            f"only this input goes another way at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3]
-        )
+        return tuple(f"{ONLY_HERE} at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3])
 
     def _only_here(self, outcome: Outcome) -> list[Apart]:
         return apart(outcome.trail, self.comparer.reference.tally.trails)

@@ -120,6 +120,8 @@ def _plainer_tensors(value: torch.Tensor) -> Iterator[torch.Tensor]:
         return
     signs = flat.sign().reshape(value.shape)
     yield signs.to(value.dtype)
+    if len(present) == flat.numel():  # none of them can be zero: then one number is easier to read than many
+        yield from (torch.full_like(value, same.item()) for same in (flat.max(), flat.min()))
     if value.is_floating_point():
         for digits in (0, 1):
             yield torch.round(value.double(), decimals=digits).to(value.dtype)
