@@ -21,6 +21,7 @@ ALLOWED["diagnostics"] = {"source", "diagnostics"}
 ALLOWED["errors"] = {"source", "diagnostics", "errors"}
 ALLOWED["report"] = {"source", "diagnostics", "report"}
 ALLOWED["fix"] = {"source", "diagnostics", "errors", "report", "fix"}
+ALLOWED["fix/portable"] = {*PIPELINE, "fix", "torch_internals"}
 ALLOWED["torch_internals"] = {"torch_internals"}
 
 KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
@@ -36,6 +37,9 @@ def name_of(file: Path) -> str:
 
 
 def room_of(file: Path) -> str:
+    """Its folder. `fix` only reads findings and source; its inner room has models exported, and knows more."""
+    if file.is_relative_to(SOURCE / "fix" / "portable"):
+        return "fix/portable"
     return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 

@@ -54,7 +54,7 @@ class Exits:
                 out.append(statement)
             elif isinstance(statement, _LOOPS):
                 returns = contains(statement, ast.Return)
-                out += self._loop(statement)
+                out += self.loop(statement)
                 if returns:
                     out.append(self._return_if_returned(statement))
             elif isinstance(statement, (ast.With, ast.Try)) and contains(statement, ast.Return):
@@ -88,7 +88,7 @@ class Exits:
         out: list[ast.stmt] = []
         for statement in statements:
             if isinstance(statement, _LOOPS):
-                out += self._loop(statement)
+                out += self.loop(statement)
             else:
                 for field in ("body", "orelse", "finalbody"):
                     if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
@@ -98,9 +98,9 @@ class Exits:
                 out.append(statement)
         return out
 
-    def _loop(self, loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
+    def loop(self, loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
         flags = self._new_flags()
-        leaves = _own_exits(loop.body)
+        leaves = own_exits(loop.body)
         before: list[ast.stmt] = []
         if contains(loop, ast.Return):
             before.append(assign(self._returned, ast.Constant(False), loop))
@@ -138,9 +138,9 @@ class Exits:
                     _set(flags.broke, statement),
                     _set(flags.skip, statement),
                 ]
-            if isinstance(statement, ast.If) and _own_exits([statement]):
+            if isinstance(statement, ast.If) and own_exits([statement]):
                 return out + self._convert_if(statement, rest, flags)
-            if isinstance(statement, (ast.With, ast.Try)) and _own_exits([statement]):
+            if isinstance(statement, (ast.With, ast.Try)) and own_exits([statement]):
                 for field in ("body", "orelse", "finalbody"):
                     if getattr(statement, field, None):
                         setattr(statement, field, self._convert(getattr(statement, field), flags))
@@ -181,6 +181,11 @@ class Exits:
     def _new_flags(self) -> _Flags:
         self._count += 1
         return _Flags(f"tp_broke_{self._count}", f"tp_skip_{self._count}", self._returned, self._result)
+
+
+def without_own_exits(loop: ast.For | ast.While) -> list[ast.stmt]:
+    """One loop, changed in place, between the flags that it needs and what follows it where no flag was set."""
+    return Exits().loop(loop)
 
 
 def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -237,7 +242,7 @@ def contains(node: ast.AST, kind: type | tuple[type, ...]) -> bool:
     return False
 
 
-def _own_exits(statements: Sequence[ast.stmt]) -> set[type]:
+def own_exits(statements: Sequence[ast.stmt]) -> set[type]:
     """The exits that belong to this block: a break inside a nested loop is that loop's own."""
     found: set[type] = set()
     for statement in statements:
@@ -248,9 +253,9 @@ def _own_exits(statements: Sequence[ast.stmt]) -> set[type]:
                 found.add(ast.Return)
         elif not isinstance(statement, _FUNCTIONS):
             for field in ("body", "orelse", "finalbody"):
-                found |= _own_exits(getattr(statement, field, None) or [])
+                found |= own_exits(getattr(statement, field, None) or [])
             for handler in getattr(statement, "handlers", []):
-                found |= _own_exits(handler.body)
+                found |= own_exits(handler.body)
     return found
 
 

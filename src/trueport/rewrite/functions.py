@@ -94,7 +94,7 @@ class Rewriting:
     def _replace_in(self, functions: Iterable[FunctionType], code: CodeType, replacement: CodeType) -> bool:
         found = False
         for function in functions:
-            changed = _with_replaced(function.__code__, code, replacement)
+            changed = with_replaced(function.__code__, code, replacement)
             if changed is not function.__code__:
                 found = True
                 self._originals.append((function, function.__code__))
@@ -111,14 +111,14 @@ class Rewriting:
             self._roots.clear()
 
 
-def _with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
+def with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
     """`code` with `old` exchanged for `new`, whether it is that itself or makes functions of it."""
     if code == old:
         return new
     if "<locals>" not in old.co_qualname or not old.co_qualname.startswith(code.co_qualname):
         return code
     constants = tuple(
-        _with_replaced(constant, old, new) if isinstance(constant, CodeType) else constant
+        with_replaced(constant, old, new) if isinstance(constant, CodeType) else constant
         for constant in code.co_consts
     )
     same = all(a is b for a, b in zip(constants, code.co_consts, strict=True))

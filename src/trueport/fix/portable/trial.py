@@ -1,0 +1,175 @@
+"""Whether torch's own exporters take the new code, and whether it does what the old code did."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import io
+import itertools
+import logging
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from trueport.examine.run import run_eager
+from trueport.examine.state import Snapshot
+from trueport.load.job import Job
+from trueport.load.structures import flatten
+from trueport.verify.compare import tolerance_for
+from trueport.verify.draw import draw
+from trueport.verify.foreign import check_file
+
+_EAGER_INPUTS = 6
+"""torch.cond compiles its arms for each new size, also in eager: a few inputs tell, all others the exported file."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one form of the code. `refusal` is empty where it holds."""
+
+    refusal: str = ""
+    inputs: int = 0
+    """On how many inputs torch's own file was equal to the user's model."""
+
+
+Answer = tuple[tuple[object, ...], list[Any]]
+"""Inputs, and the leaves of what the user's model gives for them."""
+
+
+def answers(job: Job, most: int) -> list[Answer]:
+    """Inputs that the model accepts, the example first."""
+    example = tuple(leaf.value for leaf in job.leaves)
+    drawn = (each.values for each in itertools.islice(draw(job, example, seed=0), 8 * most))
+    found: list[Answer] = []
+    for values in itertools.chain([example], drawn):
+        try:
+            returned = run_eager(job, copy.deepcopy(values))
+        except Exception:  # what the model refuses, for whatever reason, is no input of it
+            if not found:
+                raise
+            continue
+        found.append((values, [leaf.value for leaf in flatten(returned)[0]]))
+        if len(found) == most:
+            break
+    return found
+
+
+def in_new_code(job: Job, known: Sequence[Answer], path: Path) -> str:
+    """With the new code in place: eager on some inputs, torch.export, torch.onnx into a file. Why it fails, or ''."""
+    for values, wanted in known[:_EAGER_INPUTS]:
+        try:
+            with _quiet():
+                torch.compiler.reset()
+                got = [leaf.value for leaf in flatten(run_eager(job, copy.deepcopy(values)))[0]]
+        except Exception as failure:  # noqa: BLE001  torch raises many types, and all mean that it does not take this
+            return f"eager refuses it: {told(failure)}"
+        differing = _difference(wanted, got)
+        if differing:
+            return f"eager gives something else: {differing}"
+    args, kwargs = job.call.build([leaf.value for leaf in job.leaves])
+    sizes = torch_sizes(job)
+    before = Snapshot(job.model)
+    try:
+        with _quiet(), torch.no_grad():
+            torch.compiler.reset()
+            torch.export.export(job.model, copy.deepcopy(args), copy.deepcopy(kwargs), dynamic_shapes=sizes)
+            before.put_back()
+            torch.onnx.export(
+                job.model,
+                copy.deepcopy(args),
+                str(path),
+                kwargs=copy.deepcopy(kwargs),
+                dynamic_shapes=sizes,
+                dynamo=True,
+                verbose=False,
+            )
+    except Exception as failure:  # noqa: BLE001  as above
+        return f"torch's export refuses it: {told(failure)}"
+    finally:
+        before.put_back()
+    return ""
+
+
+def same_as_before(job: Job, path: Path) -> Outcome:
+    """With the user's own code back in place: the file that torch wrote of the new code, against it."""
+    checked = check_file(path, job, lambda values, grad=False: run_eager(job, values, grad))
+    errors = [finding for finding in checked.diagnostics if finding.is_error]
+    if errors:
+        return Outcome(f"what torch.onnx writes of it differs: {errors[0].message}")
+    return Outcome(inputs=len(checked.checked))
+
+
+def torch_sizes(job: Job) -> Any:
+    """The free sizes as torch.export takes them; None where there are none."""
+    if not any(leaf.axes or leaf.declared_free for leaf in job.leaves):
+        return None
+    declared: list[Any] = []
+    for leaf in job.leaves:
+        if leaf.axes:
+            declared.append(dict.fromkeys(leaf.axes, Dim.DYNAMIC))
+        else:
+            declared.append(Dim.DYNAMIC if leaf.declared_free else None)
+    args, kwargs = job.call.build(declared)
+    return dict(inspect.signature(job.model.forward).bind(*args, **kwargs).arguments)
+
+
+@contextlib.contextmanager
+def a_file() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+        yield Path(folder) / "portable.onnx"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """torch prints graphs and warnings about what is only tried here."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _difference(wanted: list[Any], got: list[Any]) -> str:
+    if len(wanted) != len(got):
+        return f"{len(got)} results instead of {len(wanted)}"
+    for mine, theirs in zip(wanted, got, strict=True):
+        if not isinstance(mine, torch.Tensor | bool | int | float):
+            continue
+        # A number that went through torch.cond comes back as a tensor without axes.
+        one, other = torch.as_tensor(mine), torch.as_tensor(theirs)
+        if one.shape != other.shape or (isinstance(mine, torch.Tensor) and one.dtype is not other.dtype):
+            return f"{other.dtype} {list(other.shape)} instead of {one.dtype} {list(one.shape)}"
+        allowed = tolerance_for(one.dtype)
+        if not torch.allclose(other.to(one.dtype), one, allowed.relative, allowed.absolute, equal_nan=True):
+            return f"{_short(other)} instead of {_short(one)}"
+    return ""
+
+
+def _short(tensor: torch.Tensor) -> str:
+    return str(tensor.flatten()[:3].tolist())
+
+
+def told(failure: BaseException) -> str:
+    """The sentence of an exception of torch's that says something."""
+    cause = failure
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(cause).splitlines()]
+    said = [line for line in lines if line and not line.startswith(("def ", "#", "File ", "%", "While executing"))]
+    told_first = [line.split(": ", 1)[1] for line in said if line.startswith("Explanation: ")]
+    return f"{type(cause).__name__}: {(told_first or said or [''])[0][:200]}"

@@ -1,0 +1,143 @@
+"""What the names and tests of a function were while eager ran: tensors, numbers, or neither.
+
+Which of the two a name is decides how it may be carried through a branch or a loop, and no syntax tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+
+class Kind(Enum):
+    TENSOR = "tensor"
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    OTHER = "other"
+
+    @property
+    def is_number(self) -> bool:
+        return self in (Kind.INT, Kind.FLOAT, Kind.BOOL)
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value as it matters here."""
+
+    kind: Kind
+    truth: bool = False
+    """A tensor of dtype bool."""
+    axes: int = 0
+
+    @classmethod
+    def of(cls, value: object) -> Value:
+        if isinstance(value, torch.Tensor):
+            return cls(Kind.TENSOR, value.dtype is torch.bool, value.dim())
+        for kind, plain in ((Kind.BOOL, bool), (Kind.INT, int), (Kind.FLOAT, float)):
+            if isinstance(value, plain):
+                return cls(kind)
+        return cls(Kind.OTHER)
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is a number that is written down."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, bool | int | float)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            return is_number(operand)
+        case _:
+            return False
+
+
+Question = tuple[int, str]
+"""An expression of the user's: its line and its text."""
+
+
+@dataclass
+class Seen:
+    """What one function's names and expressions were, over all runs."""
+
+    at: dict[int, dict[str, set[Value]]] = field(default_factory=dict)
+    """By line, before it ran."""
+    names: dict[str, set[Value]] = field(default_factory=dict)
+    expressions: dict[Question, set[Value]] = field(default_factory=dict)
+
+    def name(self, name: str, line: int | None = None) -> Value | None:
+        """What a name was before a line; where the line never ran, or none is given, what it was anywhere."""
+        here = self.at.get(line) if line is not None else None
+        return _one((here if here is not None else self.names).get(name, set()))
+
+    def bound_at(self, name: str, line: int) -> bool:
+        """Whether a name had a value before a line; a line that never ran is taken to know all names."""
+        return name in self.at.get(line, self.names)
+
+    def expression(self, node: ast.expr) -> Value | None:
+        return _one(self.expressions.get((node.lineno, ast.unparse(node)), set()))
+
+
+def _one(found: set[Value]) -> Value | None:
+    """What all runs agree on: a name that was a tensor once is one."""
+    tensors = [value for value in found if value.kind is Kind.TENSOR]
+    if tensors:
+        return max(tensors, key=lambda value: value.axes)
+    return next(iter(found)) if len(found) == 1 else None
+
+
+@contextlib.contextmanager
+def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Iterator[dict[CodeType, Seen]]:
+    """Notes what these functions hold, line by line, and asks the expressions of each line before it runs."""
+    seen = {code: Seen() for code in questions}
+    asked = {
+        code: {line: [(ast.unparse(node), _compiled(node)) for node in nodes] for line, nodes in lines.items()}
+        for code, lines in questions.items()
+    }
+
+    def entered(frame: FrameType, _event: str, _argument: Any) -> Any:
+        return at_line if frame.f_code in seen else None
+
+    def at_line(frame: FrameType, event: str, _argument: Any) -> Any:
+        if event in ("line", "return"):
+            found, local = seen[frame.f_code], dict(frame.f_locals)
+            line = found.at.setdefault(frame.f_lineno, {}) if event == "line" else {}
+            for name, value in local.items():
+                described = Value.of(value)
+                line.setdefault(name, set()).add(described)
+                found.names.setdefault(name, set()).add(described)
+            if event == "line":
+                for text, code in asked[frame.f_code].get(frame.f_lineno, ()):
+                    answer = _answer(code, frame.f_globals, local)
+                    if answer is not None:
+                        found.expressions.setdefault((frame.f_lineno, text), set()).add(answer)
+        return at_line
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        yield seen
+    finally:
+        sys.settrace(before)
+
+
+def _compiled(node: ast.expr) -> CodeType:
+    return compile(ast.fix_missing_locations(ast.Expression(node)), "<asked>", "eval")
+
+
+def _answer(code: CodeType, known: dict[str, Any], local: dict[str, Any]) -> Value | None:
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        return Value.of(eval(code, known, local))
+    except Exception:  # noqa: BLE001  a name that the line itself binds first, or whatever the user's code raises
+        return None
+    finally:
+        sys.settrace(before)
