@@ -10,7 +10,8 @@ from rich.console import Console
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told_plainly, working
-from trueport.cli.request import model_options, parse_ranges, usage_error
+from trueport.cli.portable import fix_portable
+from trueport.cli.request import model_options, parse_ranges
 from trueport.cli.trial import trials
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
@@ -40,7 +41,8 @@ def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) ->
     """
     with told_plainly(debug):
         if portable:
-            raise usage_error("--portable is not there yet", fix="leave it out")
+            take_checking(options)
+            raise SystemExit(fix_portable(target, diff, **options))
         command = command_of(target, **options)
         with working(f"looking for a fix of {target}"), trials() as trial:
             sought = find_fixes(command, trial)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 VIEWS = frozenset(
     "view reshape transpose permute squeeze unsqueeze expand expand_as flatten narrow select chunk split unbind t"
@@ -28,8 +28,11 @@ def may_alias(node: ast.expr, names: Mapping[str, bool]) -> bool:
             return False
 
 
-def aliases(statements: Sequence[ast.stmt]) -> dict[str, bool]:
-    """Of each name that the statements bind: whether its value may be, or share memory with, something given."""
+def aliases(statements: Sequence[ast.stmt], is_chosen: Callable[[ast.stmt], bool]) -> dict[str, bool]:
+    """Of each name that the statements bind: whether its value may be, or share memory with, something given.
+
+    `is_chosen` tells the branches and loops that are torch's: what comes out of them is new.
+    """
     found: dict[str, bool] = {}
     for statement in statements:
         match statement:
@@ -38,9 +41,11 @@ def aliases(statements: Sequence[ast.stmt]) -> dict[str, bool]:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
                 now = [isinstance(value, ast.Name) or may_alias(value, found) for value in values]
                 found |= {name.id: now[at] for at, name in enumerate(names) if isinstance(name, ast.Name)}
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call() as value):
+                found |= {name.id: may_alias(value, found) for name in names if isinstance(name, ast.Name)}
             case ast.AugAssign(target=ast.Name(id=name)):
                 found[name] = False  # written as `y = y + …`
             case _:
                 stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-                found |= {name.id: True for name in stored}
+                found |= {name.id: not is_chosen(statement) for name in stored}
     return found

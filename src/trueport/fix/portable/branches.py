@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from trueport.fix.portable.aliasing import aliases
 from trueport.fix.portable.liveness import changed, needed, written_in_place
 from trueport.fix.portable.tests import Test
-from trueport.fix.portable.text import STEP, NotPortable
+from trueport.fix.portable.text import STEP, NotPortable, call_lines
 from trueport.fix.portable.values import Kind, Value, is_number
 from trueport.rewrite.exits import always_leaves, contains
 
@@ -59,18 +59,19 @@ def branch(p: Portable, node: ast.If, indent: str, inside: Inside) -> list[str]:
         values = [_only_value(p, arm, outs) for arm in arms]
         if len(outs) == 1 and values[0] is not None and values[1] is not None:
             _becomes_tensor(p, outs)
-            return [f"{indent}{outs[0]} = torch.where({test.text}, {values[0]}, {values[1]})"]
+            return [f"{indent}{outs[0]} = {_either(p, outs[0], test, values[0], values[1])}"]
     operands = _operands(p, node, [needed(arm, outs) for arm in arms], outs)
     names = p.fresh("true_branch", "false_branch")
     defined: list[str] = []
     for name, arm in zip(names, arms, strict=True):
-        lines = _arm(p, arm, outs, operands, indent + STEP, replace(inside, after=frozenset(outs)))
+        with p.in_arm():
+            lines = _arm(p, arm, outs, operands, indent + STEP, replace(inside, after=frozenset(outs)))
         defined += [f"{indent}def {name}({_listed(operands)}):", *lines, ""]
     _becomes_tensor(p, outs)
     if p.both_arms:
         return [*defined, *_chosen(p, test, names, operands, outs, indent)]
-    call = f"torch.cond({test.text}, {names[0]}, {names[1]}, {_given(operands)})"
-    return [*defined, f"{indent}{', '.join(outs)} = {call}"]
+    head = f"{', '.join(outs)} = torch.cond"
+    return [*defined, *call_lines(indent, head, [test.text, *names, _given(operands)])]
 
 
 def returning(p: Portable, node: ast.If, rest: list[ast.stmt], indent: str, inside: Inside) -> list[str]:
@@ -90,11 +91,22 @@ def returning(p: Portable, node: ast.If, rest: list[ast.stmt], indent: str, insi
     lines: list[str] = []
     for name, arm in zip(names, (body, orelse), strict=True):
         written = [n for n in written_in_place(arm) if n in {o.name for o in operands}]
-        within = replace(inside, after=frozenset(), arm=aliases(arm), augmented=frozenset(o.name for o in operands))
+        within = replace(
+            inside, after=frozenset(), arm=aliases(arm, p.decides), augmented=frozenset(o.name for o in operands)
+        )
         lines += [f"{indent}def {name}({_listed(operands)}):"]
         lines += [f"{indent}{STEP}{n} = {n}.clone()" for n in written]
-        lines += [*p.block(arm, indent + STEP, within), ""]
-    return [*lines, f"{indent}return torch.cond({test.text}, {names[0]}, {names[1]}, {_given(operands)})"]
+        with p.in_arm():
+            lines += [*p.block(arm, indent + STEP, within), ""]
+    if p.both_arms and test.is_tensor and _return_one_tensor(body) and _return_one_tensor(orelse):
+        given = ", ".join(operand.text for operand in operands)
+        return [*lines, f"{indent}return torch.where({test.text}, {names[0]}({given}), {names[1]}({given}))"]
+    return [*lines, *call_lines(indent, "return torch.cond", [test.text, *names, _given(operands)])]
+
+
+def _return_one_tensor(arm: Sequence[ast.stmt]) -> bool:
+    returned = [n.value for s in arm for n in ast.walk(s) if isinstance(n, ast.Return)]
+    return not any(isinstance(value, ast.Tuple | ast.Dict | ast.List) for value in returned)
 
 
 def ternary(p: Portable, node: ast.IfExp) -> str:
@@ -117,11 +129,12 @@ def leaving(p: Portable, name: str, statements: Sequence[ast.stmt], given: froze
     if name not in changed(statements):
         return f"{name}.clone()"
     value = p.seen.name(name)
-    if _assigned_number(name, statements) or (value is not None and value.kind.is_number and name not in given):
+    plain = value is not None and value.kind.is_number and name not in given and name not in p.tensors
+    if plain or _assigned_number(name, statements):
         return f"torch.full((), {name})"
-    if name in written_in_place(statements) and name not in aliases(statements):
+    if name in written_in_place(statements) and name not in aliases(statements, p.decides):
         return name  # a copy was made before it was written to
-    return f"{name}.clone()" if p.style.clone_all or aliases(statements).get(name, True) else name
+    return f"{name}.clone()" if p.style.clone_all or aliases(statements, p.decides).get(name, True) else name
 
 
 def folded(body: list[str], ends: str, indent: str) -> list[str]:
@@ -205,12 +218,33 @@ def _chosen(
 ) -> list[str]:
     given = ", ".join(operand.text for operand in operands)
     if len(outs) == 1:
-        return [f"{indent}{outs[0]} = torch.where({test.text}, {names[0]}({given}), {names[1]}({given}))"]
+        sides_text = [f"{name}({given})" for name in names]
+        return [f"{indent}{outs[0]} = {_either(p, outs[0], test, *sides_text)}"]
     (holds,) = p.fresh("holds")
     sides = [p.fresh(*(f"{name}_{side}" for name in outs)) for side in ("if_true", "if_false")]
     lines = [f"{indent}{holds} = {test.text}"]
     lines += [f"{indent}{', '.join(side)} = {name}({given})" for side, name in zip(sides, names, strict=True)]
-    return lines + [f"{indent}{out} = torch.where({holds}, {a}, {b})" for out, a, b in zip(outs, *sides, strict=True)]
+    chosen = Test(holds, is_tensor=True, is_atom=True)
+    return lines + [f"{indent}{out} = {_either(p, out, chosen, a, b)}" for out, a, b in zip(outs, *sides, strict=True)]
+
+
+def _either(p: Portable, name: str, test: Test, if_true: str, if_false: str) -> str:
+    """torch.where; truths are joined by logic, since ONNX Runtime has no Where of them."""
+    value = p.tensors.get(name) or p.seen.name(name)
+    if value is None or not (value.truth or value.kind is Kind.BOOL):
+        return f"torch.where({test.text}, {if_true}, {if_false})"
+    against = f"torch.logical_not({test.text})"
+    match if_true, if_false:
+        case "True", _:
+            return f"{test.operand} | {if_false}"
+        case "False", _:
+            return f"{against} & {if_false}"
+        case _, "True":
+            return f"{against} | {if_true}"
+        case _, "False":
+            return f"{test.operand} & {if_true}"
+        case _:
+            return f"({test.operand} & {if_true}) | ({against} & {if_false})"
 
 
 def _becomes_tensor(p: Portable, names: list[str]) -> None:

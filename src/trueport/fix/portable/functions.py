@@ -11,6 +11,7 @@ import contextlib
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FunctionType
 
 from trueport.fix.edit import Edit, SourceFile
@@ -61,12 +62,12 @@ def _search(statements: Sequence[ast.stmt], path: list[str], classes: list[str])
 
 @contextlib.contextmanager
 def exchanged(before: SourceFile, after: SourceFile, codes: Sequence[CodeType]) -> Iterator[None]:
-    """The functions that run `codes`, which are of the file `before`, run those of `after` meanwhile."""
+    """The functions that run those of the `codes` that are of the file `before` run those of `after` meanwhile."""
     originals: list[tuple[FunctionType, CodeType]] = []
     added: list[tuple[FunctionType, str]] = []
     names = _imported(after.tree)
     try:
-        for code in codes:
+        for code in (code for code in codes if Path(code.co_filename).resolve() == before.path):
             found = definition(after.tree, code, before.tree)
             assert found is not None, f"{code.co_qualname} is no longer where it was"
             new = compile_in_place(found.node, code, found.classes)

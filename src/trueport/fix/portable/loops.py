@@ -20,7 +20,7 @@ from trueport.fix.portable.branches import leaving, refuse_side_effects
 from trueport.fix.portable.exits import Unrolled, without_exits
 from trueport.fix.portable.liveness import changed, needed, written_in_place
 from trueport.fix.portable.rounds import Rounds, rounds_of
-from trueport.fix.portable.text import STEP, NotPortable
+from trueport.fix.portable.text import STEP, NotPortable, call_lines
 from trueport.fix.portable.values import Kind, Value
 from trueport.rewrite.exits import contains
 from trueport.rewrite.names import bound_names, read_names
@@ -52,7 +52,7 @@ def while_loop(p: Portable, node: ast.While, indent: str, inside: Inside) -> lis
     lines += [f"{indent}def {step}({', '.join(names)}):"]
     lines += _round(p, loop.node.body, carried, [], indent + STEP, replace(inside, after=live))
     start = _tuple([each.start for each in carried])
-    lines += ["", f"{indent}{_targets(names)} = torch.while_loop({keep}, {step}, {start})"]
+    lines += ["", *call_lines(indent, f"{_targets(names)} = torch.while_loop", [keep, step, start])]
     return [*lines, *p.block(loop.after, indent, inside)]
 
 
@@ -85,7 +85,7 @@ def for_loop(p: Portable, node: ast.For, indent: str, inside: Inside, rest: list
     lines += _round(p, loop.node.body, carried, [count], indent + STEP, replace(inside, after=live))
     start = _tuple([f"torch.tensor({rounds.start})" if as_tensor else rounds.start, *(c.start for c in carried)])
     kept = _targets(["_", *(each.name for each in carried)])
-    lines += ["", f"{indent}{kept} = torch.while_loop({keep}, {step}, {start})"]
+    lines += ["", *call_lines(indent, f"{kept} = torch.while_loop", [keep, step, start])]
     return [*lines, *p.block(loop.after, indent, inside)]
 
 
@@ -113,8 +113,10 @@ def carried_names(
     return frozenset(live), [n for n in p.in_order(changed(body)) if n in live and n not in not_carried]
 
 
-def carry(p: Portable, names: Sequence[str], node: ast.stmt, ints_as_tensors: bool) -> list[Carried]:
+def carry(p: Portable, names: Sequence[str], node: ast.While | ast.For, ints_as_tensors: bool) -> list[Carried]:
     found: list[Carried] = []
+    branches = [inner for statement in node.body for inner in ast.walk(statement) if isinstance(inner, ast.If)]
+    chosen = {name for branch in branches for name in changed([branch])}
     for name in names:
         value = p.name(name, node.lineno)
         if not p.is_known(name, node.lineno):
@@ -122,8 +124,9 @@ def carry(p: Portable, names: Sequence[str], node: ast.stmt, ints_as_tensors: bo
         if value is None or value.kind is Kind.OTHER:
             raise NotPortable(node.lineno, f"`{name}` goes from round to round and is neither a tensor nor a number")
         if value.kind is Kind.TENSOR:
-            found.append(Carried(name, f"torch.tensor({name})" if name in p.flags else name))
-        elif value.kind is Kind.INT and not ints_as_tensors:
+            given = f"{name}.clone()" if p.style.clone_all else name
+            found.append(Carried(name, f"torch.tensor({name})" if name in p.flags else given))
+        elif value.kind is Kind.INT and not ints_as_tensors and name not in chosen:
             found.append(Carried(name, name))
         else:
             p.tensors[name] = Value(Kind.TENSOR, value.kind is Kind.BOOL)

@@ -26,7 +26,14 @@ from trueport.source import Place, Where
 
 _INPUTS = 16
 """So many runs of eager show what the names of a function are."""
-STYLES = (Style(), Style(clone_all=True), Style(tensor_counters=True), Style(both_arms=True))
+STYLES = (
+    Style(),
+    Style(flat=True),
+    Style(clone_all=True),
+    Style(clone_all=True, flat=True),
+    Style(tensor_counters=True),
+    Style(both_arms=True),
+)
 _DECIDING = (ast.If, ast.While, ast.IfExp)
 
 
@@ -38,12 +45,14 @@ class PortableResult:
     rewritten: tuple[Where, ...] = ()
     """The decisions that have a new form."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    codes: tuple[CodeType, ...] = ()
+    """The functions that the changes are of."""
     inputs: int = 0
     """On how many inputs torch's own export of the new text was equal to the user's model."""
 
 
 @dataclass(frozen=True)
-class _Function:
+class Function:
     """A function of the user's that decides by values, and on which lines."""
 
     code: CodeType
@@ -57,7 +66,7 @@ def make_portable(job: Job, is_leaf: Callable[[Any], bool]) -> PortableResult:
     Nothing is written. Raises ExportError where the model cannot be traced at all.
     """
     graph = capture(job, is_leaf)
-    functions = list(_deciding_functions(graph))
+    functions = deciding_functions(graph)
     foreign = [f for f in functions if Where(str(f.path), 1).is_installed]
     if foreign:
         return PortableResult(
@@ -65,17 +74,22 @@ def make_portable(job: Job, is_leaf: Callable[[Any], bool]) -> PortableResult:
         )
     if not functions:
         return PortableResult()
-    seen = _look(job, functions)
+    seen = look(job, functions)
     known = answers(job, _INPUTS)
     first: PortableResult | None = None
     tried: set[str] = set()
+    refusal = ""
     for style in STYLES:
-        made = _written(functions, seen, style)
+        if not _may_help(style, refusal):
+            continue
+        made = written(functions, seen, style)
         if made.changes and (text := "".join(c.after.text for c in made.changes)) not in tried:
             tried.add(text)
             outcome = _tried(job, functions, made.changes, known)
             if not outcome.refusal:
-                return PortableResult(made.changes, made.rewritten, inputs=outcome.inputs)
+                codes = tuple(function.code for function in functions)
+                return PortableResult(made.changes, made.rewritten, codes=codes, inputs=outcome.inputs)
+            refusal = outcome.refusal
             made = PortableResult(
                 diagnostics=tuple(_refused(f, line, outcome.refusal) for f in functions for line in sorted(f.lines)[:1])
             )
@@ -83,18 +97,29 @@ def make_portable(job: Job, is_leaf: Callable[[Any], bool]) -> PortableResult:
     return first or PortableResult()
 
 
+def _may_help(style: Style, refusal: str) -> bool:
+    """Whether a style takes away what torch refused last."""
+    if "alias" in refusal:
+        return style.clone_all
+    if "Opset mismatch when inlining" in refusal:  # a torch.cond in an arm, as torch.onnx of torch 2.13 writes it
+        return style.flat or style.both_arms
+    return True
+
+
 _LIBRARY = "the code belongs to an installed library, which is not edited"
 
 
-def _deciding_functions(graph: Graph) -> Iterable[_Function]:
+def deciding_functions(graph: Graph) -> list[Function]:
     """The functions that the trace had to rewrite, with the lines at which the graph decides."""
     places = [node.place.where for node in graph.root.walk() if isinstance(node.op, Control)]
+    found: list[Function] = []
     for code in graph.rewritten:
         lines = {line for _, _, line in code.co_lines() if line is not None}
         inner = {line for constant in _inner(code) for _, _, line in constant.co_lines() if line is not None}
         own = {w.line for w in places if w is not None and w.file == code.co_filename and w.line in lines | inner}
         if own:
-            yield _Function(code, Path(code.co_filename).resolve(), frozenset(own))
+            found.append(Function(code, Path(code.co_filename).resolve(), frozenset(own)))
+    return found
 
 
 def _inner(code: CodeType) -> Iterable[CodeType]:
@@ -104,7 +129,7 @@ def _inner(code: CodeType) -> Iterable[CodeType]:
             yield from _inner(constant)
 
 
-def _look(job: Job, functions: list[_Function]) -> Mapping[CodeType, Seen]:
+def look(job: Job, functions: list[Function]) -> Mapping[CodeType, Seen]:
     """What the functions hold, over several runs of eager."""
     asked: dict[CodeType, dict[int, list[ast.expr]]] = {}
     for function in functions:
@@ -125,7 +150,7 @@ def _look(job: Job, functions: list[_Function]) -> Mapping[CodeType, Seen]:
     return seen
 
 
-def _written(functions: list[_Function], seen: Mapping[CodeType, Seen], style: Style) -> PortableResult:
+def written(functions: list[Function], seen: Mapping[CodeType, Seen], style: Style) -> PortableResult:
     changes: list[Change] = []
     found: list[Diagnostic] = []
     done: list[Where] = []
@@ -145,7 +170,7 @@ def _written(functions: list[_Function], seen: Mapping[CodeType, Seen], style: S
     return PortableResult(() if found else tuple(changes), tuple(done), tuple(found))
 
 
-def _one(source: SourceFile, function: _Function, seen: Seen, style: Style) -> Portable:
+def _one(source: SourceFile, function: Function, seen: Seen, style: Style) -> Portable:
     own = SourceFile(source.path, source.text, source.encoding)  # loops are taken apart in its tree
     found = definition(own.tree, function.code)
     if found is None:
@@ -153,17 +178,16 @@ def _one(source: SourceFile, function: _Function, seen: Seen, style: Style) -> P
     return Portable(own, found.node, function.lines, seen, style)
 
 
-def _tried(job: Job, functions: list[_Function], changes: tuple[Change, ...], known: list[Any]) -> Outcome:
+def _tried(job: Job, functions: list[Function], changes: tuple[Change, ...], known: list[Any]) -> Outcome:
     with a_file() as path:
         with contextlib.ExitStack() as stack:
             for change in changes:
-                codes = [f.code for f in functions if f.path == change.before.path]
-                stack.enter_context(exchanged(change.before, change.after, codes))
+                stack.enter_context(exchanged(change.before, change.after, [f.code for f in functions]))
             refusal = in_new_code(job, known, path)
         return Outcome(refusal) if refusal else same_as_before(job, path)
 
 
-def _refused(function: _Function, line: int, why: str) -> Diagnostic:
+def _refused(function: Function, line: int, why: str) -> Diagnostic:
     where = Where(str(function.path), line, function.code.co_qualname)
     return Finding(
         message=f"torch's control flow has no form for this: {why}",

@@ -143,7 +143,7 @@ def _items(p: Portable, node: ast.For, lists: Sequence[str]) -> dict[str, tuple[
 def _item(p: Portable, waiting: str, item: ast.expr, body: list[ast.stmt]) -> str:
     text = waiting or p.write(item)
     # A name of the round leaves with the state as well: the list has a copy.
-    shares = isinstance(item, ast.Name) or p.style.clone_all or may_alias(item, aliases(body))
+    shares = isinstance(item, ast.Name) or p.style.clone_all or may_alias(item, aliases(body, p.decides))
     simple = waiting or isinstance(item, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
     return f"{text if simple else f'({text})'}.clone()" if shares else text
 

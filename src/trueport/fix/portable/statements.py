@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trueport.fix.edit import Edit, SourceFile
@@ -23,8 +24,10 @@ class Style:
 
     clone_all: bool = False
     """Give a copy of everything that leaves an arm or a round."""
+    flat: bool = False
+    """Inside an arm, compute both arms and choose with torch.where: torch.onnx does not take every torch.cond there."""
     both_arms: bool = False
-    """Compute both arms and choose with torch.where."""
+    """The same everywhere."""
     tensor_counters: bool = False
     """Carry integers through loops as tensors."""
 
@@ -61,6 +64,7 @@ class Portable:
         """Of those, the ones that stand for break and continue."""
         self.loop_depth = 0
         """In how many bodies of torch's loops this is; torch.onnx takes no torch.cond there."""
+        self._arm_depth = 0
         self.imports: set[str] = set()
         self.lines_used: set[int] = set()
         self._source, self._decisions = source, decisions
@@ -148,7 +152,13 @@ class Portable:
     @property
     def both_arms(self) -> bool:
         """Whether branches compute both arms."""
-        return bool(self.loop_depth) or self.style.both_arms
+        return bool(self.loop_depth) or self.style.both_arms or (self.style.flat and bool(self._arm_depth))
+
+    @contextlib.contextmanager
+    def in_arm(self) -> Iterator[None]:
+        self._arm_depth += 1
+        yield
+        self._arm_depth -= 1
 
     # --- what decides
 
@@ -265,7 +275,7 @@ def _spaced(lines: list[str]) -> list[str]:
     for line in lines:
         above = out[-1] if out else ""
         same_height = len(above) - len(above.lstrip()) >= len(line) - len(line.lstrip())
-        if line.lstrip().startswith("def ") and above.strip() and same_height and not above.lstrip().startswith("@"):
+        if line.lstrip().startswith("def ") and above.strip() and same_height and above.lstrip()[0] not in "@#":
             out.append("")
         out.append(line)
     return out

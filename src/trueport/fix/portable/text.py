@@ -12,6 +12,15 @@ Replacement = Callable[[ast.AST], str | None]
 STEP = "    "
 
 
+_WIDE = 110
+
+
+def call_lines(indent: str, head: str, arguments: list[str]) -> list[str]:
+    """`head(arguments)`, the arguments on a line of their own where one line would be long."""
+    line = f"{indent}{head}({', '.join(arguments)})"
+    return [line] if len(line) <= _WIDE else [f"{indent}{head}(", f"{indent}{STEP}{', '.join(arguments)}", f"{indent})"]
+
+
 class NotPortable(Exception):
     """Something that torch's control flow has no form for: the line, and why."""
 
@@ -25,7 +34,7 @@ class UserText:
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._own = {id(node) for node in ast.walk(source.tree)}
+        self._own = {id(node): node for node in ast.walk(source.tree)}  # kept, so that no new node takes an old id
 
     def is_users(self, node: ast.AST) -> bool:
         """Whether a node was parsed from the file, and not made by us."""

@@ -10,6 +10,7 @@ import itertools
 import logging
 import re
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from trueport.examine.limits import within
 from trueport.examine.run import run_eager
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job
@@ -29,6 +31,10 @@ from trueport.verify.foreign import check_file
 
 _EAGER_INPUTS = 6
 """torch.cond compiles its arms for each new size, also in eager: a few inputs tell, all others the exported file."""
+
+
+_PATIENCE, _PATIENCE_IN_ALL = 2.0, 12.0
+"""Seconds for one run of eager, and for all: a loop of the user's need not end on what we have drawn."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +53,19 @@ Answer = tuple[tuple[object, ...], list[Any]]
 def answers(job: Job, most: int) -> list[Answer]:
     """Inputs that the model accepts, the example first."""
     example = tuple(leaf.value for leaf in job.leaves)
+    giving_up = time.monotonic() + _PATIENCE_IN_ALL
     drawn = (each.values for each in itertools.islice(draw(job, example, seed=0), 8 * most))
     found: list[Answer] = []
     for values in itertools.chain([example], drawn):
         try:
-            returned = run_eager(job, copy.deepcopy(values))
+            with within(_PATIENCE):
+                returned = run_eager(job, copy.deepcopy(values))
         except Exception:  # what the model refuses, for whatever reason, is no input of it
             if not found:
                 raise
-            continue
-        found.append((values, [leaf.value for leaf in flatten(returned)[0]]))
-        if len(found) == most:
+        else:
+            found.append((values, [leaf.value for leaf in flatten(returned)[0]]))
+        if len(found) == most or time.monotonic() > giving_up:
             break
     return found
 
@@ -67,8 +75,7 @@ def in_new_code(job: Job, known: Sequence[Answer], path: Path) -> str:
     for values, wanted in known[:_EAGER_INPUTS]:
         try:
             with _quiet():
-                torch.compiler.reset()
-                got = [leaf.value for leaf in flatten(run_eager(job, copy.deepcopy(values)))[0]]
+                got = [leaf.value for leaf in flatten(_run(job, values))[0]]
         except Exception as failure:  # noqa: BLE001  torch raises many types, and all mean that it does not take this
             return f"eager refuses it: {told(failure)}"
         differing = _difference(wanted, got)
@@ -98,9 +105,26 @@ def in_new_code(job: Job, known: Sequence[Answer], path: Path) -> str:
     return ""
 
 
+def _run(job: Job, values: Sequence[object]) -> object:
+    """As a user runs it: torch compiles the arms of torch.cond, and the steps of its loops, on the way."""
+    args, kwargs = job.call.build(copy.deepcopy(values))
+    before = Snapshot(job.model)
+    try:
+        with torch.no_grad():
+            torch.compiler.reset()
+            return job.model(*args, **kwargs)
+    finally:
+        before.put_back()
+
+
 def same_as_before(job: Job, path: Path) -> Outcome:
     """With the user's own code back in place: the file that torch wrote of the new code, against it."""
-    checked = check_file(path, job, lambda values, grad=False: run_eager(job, values, grad))
+
+    def eager(values: Sequence[object], grad: bool = False) -> object:
+        with within(_PATIENCE):
+            return run_eager(job, values, grad)
+
+    checked = check_file(path, job, eager)
     errors = [finding for finding in checked.diagnostics if finding.is_error]
     if errors:
         return Outcome(f"what torch.onnx writes of it differs: {errors[0].message}")
@@ -172,4 +196,14 @@ def told(failure: BaseException) -> str:
     lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(cause).splitlines()]
     said = [line for line in lines if line and not line.startswith(("def ", "#", "File ", "%", "While executing"))]
     told_first = [line.split(": ", 1)[1] for line in said if line.startswith("Explanation: ")]
-    return f"{type(cause).__name__}: {(told_first or said or [''])[0][:200]}"
+    words = (told_first or said or [""])[0]
+    plainly = [meaning for start, meaning in _MEANINGS.items() if words.startswith(start)]
+    return plainly[0] if plainly else f"{type(cause).__name__}: {words[:200]}"
+
+
+_MEANINGS = {
+    "Expected body_fn_output and carried_inputs to have same metadata": "what the loop carries changes its shape or its"
+    " dtype from one round to the next",
+    "Expected true_fn_output and false_fn_output to have same metadata": "the two arms differ in shape or dtype",
+}
+"""What torch's own words say of the user's code."""

@@ -69,6 +69,8 @@ class Seen:
 
     at: dict[int, dict[str, set[Value]]] = field(default_factory=dict)
     """By line, before it ran."""
+    always: dict[int, set[str]] = field(default_factory=dict)
+    """By line, the names that had a value each time before it ran: the line of a loop runs again after each round."""
     names: dict[str, set[Value]] = field(default_factory=dict)
     expressions: dict[Question, set[Value]] = field(default_factory=dict)
 
@@ -79,7 +81,7 @@ class Seen:
 
     def bound_at(self, name: str, line: int) -> bool:
         """Whether a name had a value before a line; a line that never ran is taken to know all names."""
-        return name in self.at.get(line, self.names)
+        return name in self.always.get(line, self.names)
 
     def expression(self, node: ast.expr) -> Value | None:
         return _one(self.expressions.get((node.lineno, ast.unparse(node)), set()))
@@ -109,6 +111,8 @@ def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Itera
         if event in ("line", "return"):
             found, local = seen[frame.f_code], dict(frame.f_locals)
             line = found.at.setdefault(frame.f_lineno, {}) if event == "line" else {}
+            if event == "line":
+                found.always[frame.f_lineno] = found.always.get(frame.f_lineno, set(local)) & set(local)
             for name, value in local.items():
                 described = Value.of(value)
                 line.setdefault(name, set()).add(described)
