@@ -118,8 +118,7 @@ def with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
     if "<locals>" not in old.co_qualname or not old.co_qualname.startswith(code.co_qualname):
         return code
     constants = tuple(
-        with_replaced(constant, old, new) if isinstance(constant, CodeType) else constant
-        for constant in code.co_consts
+        with_replaced(constant, old, new) if isinstance(constant, CodeType) else constant for constant in code.co_consts
     )
     same = all(a is b for a, b in zip(constants, code.co_consts, strict=True))
     return code if same else code.replace(co_consts=constants)
