@@ -67,14 +67,15 @@ def available() -> bool:
 
 
 def names(suite: Suite) -> list[str]:
-    return [case.name for case in _read(suite, None)]
+    return [case.name for case in read(suite)]
 
 
 def load_case(suite: Suite, name: str) -> Case:
-    return next(case for case in _read(suite, name) if case.name == name)
+    return next(case for case in read(suite, name) if case.name == name)
 
 
-def _read(suite: Suite, only: str | None) -> Iterator[Case]:
+def read(suite: Suite, only: str | None = None) -> Iterator[Case]:
+    """The cases of a file, one at a time; `only` spares building the models of all others."""
     return _seeds() if suite == "seeds" else _reports(only)
 
 

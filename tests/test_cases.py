@@ -22,6 +22,7 @@ SAMPLE: list[tuple[Suite, str]] = [
     ("seeds", "adaptive_pool_dyn"),
     ("seeds", "adaptive_pool_wrong_fc"),
     ("seeds", "half_input_mismatch"),
+    ("seeds", "dtype_mix"),
     ("reports", "dyn_pos_param_expand"),
     ("reports", "dyn_chunk_half"),
     ("reports", "mask_select"),
@@ -31,6 +32,8 @@ SAMPLE: list[tuple[Suite, str]] = [
     ("reports", "io_dataclass_output"),
     ("reports", "mut_slice_assign_input"),
     ("reports", "mut_running_mean_state"),
+    ("reports", "cplx_complex_output"),
+    ("reports", "train_functional_dropout_always_on"),
 ]
 
 NOT_YET: dict[str, str] = {}
@@ -51,3 +54,9 @@ def test_faithful_or_where_nothing_else_is_right_diagnosed_at_its_line(suite: Su
     found = judge(case.subject, "trueport", tmp_path, phase=lambda phase: None)
     wanted = Verdict.DIAGNOSED if case.expect == "diagnose" else Verdict.FAITHFUL
     assert found.verdict is wanted, f"{found.verdict} {found.code} {found.at}: {found.detail}"
+
+
+def test_all_that_are_to_be_diagnosed_are_in_the_sample() -> None:
+    """So that a new one cannot be forgotten; each is then held to a line of its own file."""
+    wanted = {case.name for suite in case_files.SUITES for case in case_files.read(suite) if case.expect == "diagnose"}
+    assert wanted <= {name for _, name in SAMPLE}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp003_training_mode import TrainingMode
 from trueport.diagnostics.rules.tp005_wrong_device import WrongDevice
 from trueport.diagnostics.rules.tp201_input_type import InputType
@@ -36,7 +38,9 @@ def training_mode(model: torch.nn.Module, random: bool = False) -> Iterator[Diag
     found = [
         f"{path or 'the model itself'} ({type(module).__name__})"
         for path, module in model.named_modules()
-        if module.training and _acts_differently_in_training(module) and not (random and isinstance(module, _DROPS))
+        if getattr(module, "training", False)  # frozen TorchScript has no mode
+        and _acts_differently_in_training(module)
+        and not (random and isinstance(module, _DROPS))
     ]
     if found:
         yield TrainingMode(
@@ -57,6 +61,20 @@ def _acts_differently_in_training(module: torch.nn.Module) -> bool:
     if isinstance(module, torch.nn.MultiheadAttention):
         return bool(module.dropout > 0)
     return isinstance(module, torch.nn.RReLU)
+
+
+def lazy_parameters(model: torch.nn.Module) -> Iterator[Diagnostic]:
+    """Parameters of lazy modules, which are made when the model runs for the first time."""
+    waiting = [
+        f"{path or 'the model itself'} ({type(module).__name__})"
+        for path, module in model.named_modules()
+        if any(is_lazy(tensor) for tensor in (*module._parameters.values(), *module._buffers.values()))
+    ]
+    if waiting:
+        yield UsageFault(
+            message=f"{_some(waiting)} {_is_are(waiting)} lazy and has no weights yet: its first run makes them",
+            fix="run model(*args) once, or load the weights, before the export",
+        )
 
 
 def wrong_device(job: Job, state: Snapshot) -> Iterator[Diagnostic]:

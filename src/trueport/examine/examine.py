@@ -13,15 +13,18 @@ from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
-from trueport.examine.condition import input_kinds, training_mode, unusual_kind, wrong_device
+from trueport.examine.condition import input_kinds, lazy_parameters, training_mode, unusual_kind, wrong_device
+from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
 from trueport.examine.refusals import refusal
 from trueport.examine.run import call_eagerly, run_watched
 from trueport.examine.same import same_outputs
+from trueport.examine.scripted import scripted_decisions
 from trueport.examine.state import Snapshot
 from trueport.load.containers import type_name
 from trueport.load.job import Job, LeafKind
 from trueport.load.structures import flatten
+from trueport.source import Place
 
 _MORE_RUNS = 5
 """How often a model that drew random numbers is run again before its equal results are believed."""
@@ -50,6 +53,9 @@ def examine(job: Job, *, training: bool = False, random: bool = False) -> Examin
     `training=True` means that training mode is meant, `random=True` that random results are. The model, its inputs and
     torch's random generator are left as they were found.
     """
+    unmade = [*lazy_parameters(job.model), *scripted_decisions(job.model)]
+    if unmade:
+        return Examined(diagnostics=(*job.diagnostics, *unmade))
     state = Snapshot(job.model)
     found = [*job.diagnostics, *wrong_device(job, state), *input_kinds(job)]
     if any(diagnostic.is_error for diagnostic in found):
@@ -67,9 +73,9 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
         chance = torch.random.get_rng_state()
         again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
         drew = not torch.equal(chance, torch.random.get_rng_state())
-    except Exception as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is reported
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is told
         return Examined(diagnostics=(*found, refusal(job, error)))
-    found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs)]
+    found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs, place_of_return(job.model))]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
     if not deterministic or (random and drew):
         found.append(_not_deterministic(job, random))
@@ -90,31 +96,48 @@ def _lost(state: Snapshot) -> Iterator[Diagnostic]:
         )
 
 
-def _outputs_that_cannot_be_carried(outputs: Any) -> Iterator[Diagnostic]:
+def _outputs_that_cannot_be_carried(outputs: Any, place: Place | None) -> Iterator[Diagnostic]:
     leaves, _ = flatten(outputs)
     for leaf in leaves:
         kind = unusual_kind(leaf.value)
         if kind is not None:
             yield OutputType(
                 message=f"{leaf.path} is a {kind[0]} tensor",
+                place=place,
                 fix=f"return {leaf.path}{kind[1]}",
                 facts={"path": leaf.path, "kind": kind[0], "call": kind[1]},
             )
         elif not leaf.known:
             yield OutputType(
                 message=f"{leaf.path} is a {type_name(type(leaf.value))}, which no model can return",
-                fix="return tensors, numbers, or containers and dataclasses of them",
+                place=place,
+                fix=_instead(leaf.value),
                 facts={"path": leaf.path, "kind": type_name(type(leaf.value))},
             )
     if all(leaf.known and leaf.kind is LeafKind.CONSTANT for leaf in leaves):
         said = repr(outputs) if len(leaves) <= 1 else f"{len(leaves)} constants"
-        yield OutputType(message=f"forward returns {said}: no tensor and no number", fix="return what it computes")
+        yield OutputType(
+            message=f"forward returns {said}: no tensor and no number", place=place, fix="return what it computes"
+        )
+
+
+def _instead(value: object) -> str:
+    """What to return instead of something that no graph can."""
+    match type_name(type(value)):
+        case "numpy.ndarray":
+            return "return the tensor itself: .numpy() leaves torch, and the graph"
+        case "generator":
+            return "return the items as a list, or as one tensor: torch.stack(list(items))"
+        case "coroutine":
+            return "forward must be a plain function, without async"
+        case _:
+            return "return tensors, numbers, or containers and dataclasses of them"
 
 
 def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
     drawn = places_of_random_operators(job)
     names = sorted({name for name, _ in drawn})
-    eval_first = any(module.training for module in job.model.modules())
+    eval_first = any(getattr(module, "training", False) for module in job.model.modules())
     fix = 'make the noise an input, switch it off in eval(), or keep it with random="onnx"'
     if eval_first:
         fix = "model.eval(), if the randomness is for training only; otherwise make the noise an input"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
+import textwrap
 from types import FrameType
 
 import torch
@@ -29,6 +32,22 @@ def running_module(
             given = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
             found = paths[id(owner)], owner, tuple(value for value in given if isinstance(value, torch.Tensor))
     return found
+
+
+def place_of_return(model: torch.nn.Module) -> Place | None:
+    """The line of forward's `return`, where it has one and no other."""
+    forward = getattr(type(model), "forward", None)  # a scripted module has none to look at
+    code = getattr(inspect.unwrap(forward), "__code__", None) if callable(forward) else None
+    if code is None or not is_users(code.co_filename):
+        return None
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, SyntaxError):
+        return None
+    returns = [node for node in ast.walk(tree) if isinstance(node, ast.Return)]
+    line = first + returns[0].lineno - 1 if len(returns) == 1 else first
+    return Place((Where(code.co_filename, line, code.co_qualname),))
 
 
 def user_place_here() -> Place:
