@@ -386,7 +386,7 @@ def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
         return merging.merge(then, orelse, "a name of the function around it")
     if isinstance(then, Parts):
         container.place = container.place or merging.place
-        return merged_parts(merging, then, orelse, "items")
+        return merged_parts(merging, then, orelse, "a list")
     if isinstance(then, dict):
         keys = [*then, *(k for k in orelse if k not in then)]
         return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}

@@ -10,6 +10,9 @@ from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.source import Place, assignments, returned_name
 
+_FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
+_FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
+
 
 class Disagreement:
     """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
@@ -34,7 +37,7 @@ class Disagreement:
                     place=place,
                     label="the arms of this branch disagree",
                     also=_in_the_arms(place, name, then, orelse),
-                    fix="give it the same dtype, number of axes and structure on both sides",
+                    fix=_FOR_NONE if "None" in (then, orelse) else _FOR_ALL,
                 )
             ]
         )

@@ -30,7 +30,7 @@ def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Par
         return Parts((_merged_rows(merging, one, other, name),))
     except NotAlike:
         lengths = [_length(parts) for parts in (then, orelse)]
-        return Parts.plain([merging.disagreement(f"the list `{name}`", *lengths)])
+        return Parts.plain([merging.disagreement(name, *lengths)])
 
 
 def _common(then: Parts, orelse: Parts, merging: Merging) -> ItemShape:
@@ -45,7 +45,7 @@ def _merged_part(merging: Merging, one: Part, other: Part, name: str) -> Part:
     if isinstance(one, Rows) and isinstance(other, Rows):
         return one if one is other else _merged_rows(merging, one, other, name)
     assert not isinstance(one, Rows) and not isinstance(other, Rows)
-    return tuple(merging.merge(a, b, f"{name}[{i}]") for i, (a, b) in enumerate(zip(one, other, strict=True)))
+    return tuple(merging.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(zip(one, other, strict=True)))
 
 
 def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:

@@ -87,17 +87,18 @@ def wrong_device(job: Job, state: Snapshot) -> Iterator[Diagnostic]:
             elsewhere.setdefault(str(tensor.device), []).append(name)
     for device, names in elsewhere.items():
         inputs = all(name.startswith("input ") for name in names)
+        plain = [name for name in names if name.startswith("attribute ")]
         if device == "meta":
-            fix = (
-                "give real example inputs"
-                if inputs
-                else 'model.to_empty(device="cpu"), then model.load_state_dict(weights)'
-            )
+            if inputs:
+                fix = "give real example inputs"
+            elif len(plain) == len(names):
+                fix = 'make it on the CPU (device="cpu"), and register_buffer it, so that it is saved and moved'
+            else:
+                fix = 'model.to_empty(device="cpu"), then model.load_state_dict(weights)'
             message = f"{_some(names)} {_is_are(names)} on meta, which holds shapes but no numbers"
         else:
             fix = f"{names[0].removeprefix('input ')}.cpu()" if inputs else "model.cpu(), and the inputs with .cpu()"
             message = f"{_some(names)} {_is_are(names)} on {device}; export on the CPU"
-        plain = [name for name in names if name.startswith("attribute ")]
         if plain and device != "meta":
             fix += f"; {_some(plain)} does not move with the model: use register_buffer"
         yield WrongDevice(message=message, fix=fix)

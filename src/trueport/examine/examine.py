@@ -165,16 +165,22 @@ def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
 
 
 def _state_matters(job: Job, state: Snapshot, example: list[object], outputs: Any) -> bool:
-    """Run another input and then the example again, without putting the state back in between."""
+    """Run another input, then the example, without putting the state back in between; the same with the example twice,
+    since a tracker may keep what only its own input meets again."""
     for before in ([_another(value) for value in example], example):
         try:
             call_eagerly(job, before)
-            return not same_outputs(outputs, call_eagerly(job, example))
         except Exception:  # noqa: BLE001  eager decides which inputs are valid; the example itself always is
+            state.put_back()
             continue
+        try:
+            if not same_outputs(outputs, call_eagerly(job, example)):
+                return True
+        except Exception:  # noqa: BLE001  the example was accepted, and after another call it is not
+            return True
         finally:
             state.put_back()
-    return True  # the second call on the very example was refused
+    return False
 
 
 def _another(value: object) -> object:
