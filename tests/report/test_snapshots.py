@@ -22,7 +22,10 @@ from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.registry import Rule, all_rules
 from trueport.errors import UsageError
 from trueport.examine.versions import judge_versions
+from trueport.fix.portable.portable import make_portable
+from trueport.load.request import make_job
 from trueport.load.targets import load_target
+from trueport.lower.table import is_leaf
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.findings import EXAMPLE, failure_found
 from trueport.verify.sandbox import FailureKind, WorkerFailure
@@ -32,6 +35,7 @@ SHOWN = [kind for kind in all_rules().values() if not kind.no_example and exampl
 """Findings that the first example of their page provokes."""
 MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP001": lambda: usage_fault(),
+    "TP108": lambda: not_portable(),
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],
@@ -119,6 +123,25 @@ def usage_fault() -> tuple[Diagnostic, ...]:
     with pytest.raises(UsageError) as refused:
         load_target("model.py:Nett")
     return refused.value.diagnostics
+
+
+NOT_PORTABLE = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for row in x:
+            if row.sum() > 0:
+                return row
+        return x[0]
+"""
+
+
+def not_portable() -> tuple[Diagnostic, ...]:
+    Path("model.py").write_text(NOT_PORTABLE)
+    model = load_target("model.py:Net").model
+    return make_portable(make_job(model, (torch.ones(3, 4),)), is_leaf).diagnostics
 
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.code)
