@@ -10,6 +10,7 @@ import torch
 from trueport.capture.layers_defined import LAYERS
 from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
+from trueport.capture.quantised import QUANTISED
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.statistics_defined import STATISTICS
 from trueport.torch_internals import OpOverload
@@ -49,6 +50,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     **LAYERS,
     **LINEAR_ALGEBRA,
     **STATISTICS,
+    **QUANTISED,
 }
 """Used instead of torch's own."""
 

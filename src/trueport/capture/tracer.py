@@ -24,6 +24,8 @@ from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.modes import Functionaliser, Recorder
 from trueport.capture.places import Places
+from trueport.capture.quantised import after as after_quantised
+from trueport.capture.quantised import grid_among
 from trueport.capture.shapes import RESULTS, CannotBeCarried
 from trueport.capture.sharing import Again
 from trueport.capture.size_values import SizeValues
@@ -78,6 +80,8 @@ class Tracer:
         self._ways = Ways(is_leaf, careful)
         self._writes: dict[int, Place] = {}
         self._asking = False
+        self._defining = 0
+        """How deep we are in definitions of operators."""
         self._bound_items: dict[Any, list[Region]] = {}
         self.recorder = Recorder(self)
         self.functionaliser = Functionaliser(self)
@@ -91,6 +95,13 @@ class Tracer:
                 return op(*args, **kwargs)
         if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
             return self.functionaliser.plainly(op, types, args, kwargs)
+        returned = self._carried_out(op, types, args, kwargs)
+        if self._defining or (grid := grid_among(args)) is None:
+            return returned
+        with self._definition():
+            return after_quantised(op, grid, returned)
+
+    def _carried_out(self, op: OpOverload, types: Any, args: Any, kwargs: Any) -> Any:
         if kwargs.get("generator") is not None:
             raise CannotBeCarried(
                 "random numbers are drawn here from a generator of their own, which no ONNX operator can follow",
@@ -128,12 +139,22 @@ class Tracer:
         """Trace through torch's own definition of an operator that has no translation."""
         definition = DEFINITIONS.get(op) or (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
         assert definition is not None
-        with self.functionaliser, symbolic_kernels():
+        with self._definition():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
             self._ways.record(op)
             return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
         return returned
+
+    @contextlib.contextmanager
+    def _definition(self) -> Iterator[None]:
+        """Operators called meanwhile are called by us, in the definition of another."""
+        self._defining += 1
+        try:
+            with self.functionaliser, symbolic_kernels():
+                yield
+        finally:
+            self._defining -= 1
 
     # --- into the graph
 

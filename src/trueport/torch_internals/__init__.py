@@ -292,3 +292,10 @@ def unvalidated_distributions() -> Iterator[None]:
         yield
     finally:
         torch.distributions.Distribution.set_default_validate_args(before)
+
+
+def quantised_operators() -> Any:
+    """`torch.ops.quantized_decomposed`, which torch defines when it is first asked for."""
+    import torch.ao.quantization.fx._decomposed
+
+    return torch.ops.quantized_decomposed

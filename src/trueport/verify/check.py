@@ -37,6 +37,7 @@ from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
 from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 from trueport.verify.search import Search
 from trueport.verify.sizes import Group, example_sizes, groups_of
+from trueport.verify.steps import Answers
 from trueport.verify.tally import Decision
 from trueport.verify.torch_control_flow import watched_functions
 
@@ -58,6 +59,8 @@ class Options(TypedDict, total=False):
     seed: int
     at_least: int
     budget: Budget
+    steps: Answers | None
+    """What a model that rounds to steps gives where its roundings fall otherwise."""
     working_dtypes: Sequence[torch.dtype]
     """Dtypes that the model computes in besides those of its weights and inputs."""
     rtol: Allowed
@@ -160,6 +163,7 @@ def check_opened(
         seed,
         options.get("rtol"),
         options.get("atol"),
+        steps=options.get("steps"),
     )
     investigation = Investigation(
         job,

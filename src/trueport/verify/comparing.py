@@ -14,6 +14,7 @@ from trueport.verify.compare import DifferenceKind, Expected, Tolerance, Verdict
 from trueport.verify.reference import Reference
 from trueport.verify.sandbox import Limits, LoadedModel, WorkerFailure
 from trueport.verify.sensitivity import excuse
+from trueport.verify.steps import Answers, judged_by_steps
 from trueport.verify.tensors import RuntimeValue, TensorData
 from trueport.verify.trail import Trail
 from trueport.verify.yardstick import Rejudged, rejudged
@@ -75,6 +76,8 @@ class Comparer:
     rtol: Allowed = None
     atol: Allowed = None
     tolerances: dict[str, Tolerance] = field(default_factory=dict)
+    steps: Answers | None = None
+    """What a model that rounds to steps gives where its roundings fall otherwise."""
     own_errors: dict[str, float] = field(default_factory=dict)
     """By output, what was allowed besides for eager's own rounding, where that was needed."""
 
@@ -102,7 +105,9 @@ class Comparer:
         tolerances = tuple(self._tolerance(*each) for each in zip(self.output_names, expected, strict=True))
         verdicts = tuple(judge(*each) for each in zip(expected, got, tolerances, strict=True))
         reason = ""
-        if _only_floats_differ(verdicts, expected):
+        if self.steps is not None and _only_floats_differ(verdicts, expected):
+            verdicts = judged_by_steps(expected, self.steps(values), got, tolerances)
+        elif _only_floats_differ(verdicts, expected):
             again = self._beside_float64(values, trail, expected, got, tolerances)
             if again is not None:
                 verdicts, reason = again.verdicts, again.excuse

@@ -21,6 +21,7 @@ from trueport.verify.onnx_program import Laboratory, Lower
 from trueport.verify.reference import FlattenOutputs, Reference, RunEager
 from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import shared_worker
+from trueport.verify.steps import moved_steps
 from trueport.verify.tally import Decision
 
 
@@ -59,6 +60,7 @@ def check_exported(
         output_names,
         **{**options, "working_dtypes": _floats_of(graph)},  # type: ignore[arg-type]
         fixed_feeds=graph.lifted,
+        steps=moved_steps(graph, by_name, output_names, options.get("seed", 0)),
         locate=locate,
         unreached=unreached,
     )
