@@ -96,6 +96,7 @@ BY_CHANCE = [
     (r"batch=\d+, values: [\w' ]+", "batch=…"),
     (r"agrees on \d+ sets", "agrees on … sets"),
     (r"(eager|ONNX) -?[\d.]+ ± [\d.]+", r"\1 …"),
+    (r"\d+ runs of eager, \d+ of", "… runs of eager, … of"),
     (r"differ by [\d.]+, where chance explains [\d.]+", "differ by …, where chance explains …"),
     (r"(memory limit while running the example): .*", r"\1: …"),
 ]
