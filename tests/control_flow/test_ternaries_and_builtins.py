@@ -83,13 +83,9 @@ def test_ternary_of_numbers_as_a_size():
         lambda x: bool(x[0] > x[1]),
         lambda x: max([x[0] * 2, x[1]], key=lambda v: v % 5),
         lambda x: 1 if x[0] > 4 and isinstance(x[1].item(), int) else 2,
-        pytest.param(
-            lambda x: 1 if isinstance(x[0].item(), int) and x[0] > 4 else 2,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="a traced number is no int to isinstance() in code that was not rewritten; verification sees it",
-            ),
-        ),
+        lambda x: 1 if isinstance(x[0].item(), int) and x[0] > 4 else 2,
+        lambda x: x * 2 if isinstance(x[0].item(), int) else x,
+        lambda x: x * 2 if isinstance(x[0].item(), (float, bool)) else x,
         lambda x: list(reversed([x[0], x[1]]))[0],
         lambda x: pow(x[0].item(), 2),
     ],

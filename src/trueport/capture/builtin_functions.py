@@ -100,9 +100,11 @@ def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
 
 @traced_for(isinstance)
 def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> bool:
-    """A traced number is an instance of what the plain one would be."""
+    return builtins.isinstance(value, kinds) or stands_for(value, kinds)
+
+
+def stands_for(value: Any, kinds: Any) -> bool:
+    """Whether a traced number is an instance of what the plain one would be."""
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-    stands_for = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(value))
-    if stands_for is not None and any(isinstance(k, type) and issubclass(stands_for, k) for k in wanted):
-        return True
-    return builtins.isinstance(value, kinds)
+    plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(value))
+    return plain is not None and any(isinstance(k, type) and issubclass(plain, k) for k in wanted)

@@ -19,6 +19,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
+from trueport.capture.lending import lent_isinstance
 from trueport.capture.lists import TracedList, first_open
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import ReadsState, State, settle_state
@@ -111,7 +112,12 @@ def _trace(
     tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
     snapshot = Snapshot(job.model)
     try:
-        with _modes(tracer), _module_paths(job.model, tracer), _control_flow(tracer, job.model):
+        with (
+            _modes(tracer),
+            _module_paths(job.model, tracer),
+            _control_flow(tracer, job.model),
+            lent_isinstance(job.model),
+        ):
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)
             tracer.places.begin(sys._getframe())
