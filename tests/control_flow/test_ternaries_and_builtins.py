@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from math import sqrt
 
+import numpy as np
 import pytest
 import torch
 
@@ -88,6 +90,14 @@ def test_ternary_of_numbers_as_a_size():
         lambda x: x * 2 if isinstance(x[0].item(), (float, bool)) else x,
         lambda x: list(reversed([x[0], x[1]]))[0],
         lambda x: pow(x[0].item(), 2),
+        lambda x: (x[0].item() > 4) + 2 * (x[1].item() > 4) - (x[0].item() == x[1].item()),
+        lambda x: sum(v > 4 for v in x.tolist()) * 1.5,
+        lambda x: ~x[0].item() + (x[0].item() ^ 3),
+        lambda x: (x[0].item() > 4) ^ (x[1].item() > 4),
+        lambda x: x / (1 + math.exp(-x[0].item() / 4)),
+        lambda x: x * (math.log(abs(x[0].item()) + 1, 2) + math.hypot(x[0].item(), x[1]) + math.atan2(x[0], 2.0)),
+        lambda x: x * (sqrt(abs(x[0].item())) + np.sqrt(abs(x[1].item())) + np.ceil(x[0].item() / 2)),
+        lambda x: math.isclose(x[0].item(), 5.0) or math.isfinite(x[1]),
     ],
 )
 def test_builtin(compute):

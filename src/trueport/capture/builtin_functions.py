@@ -5,14 +5,17 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trueport.capture.choices import attribute
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
+from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
-from trueport.torch_internals import SYMBOLIC_MATH
+from trueport.capture.texts import OpenText
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -23,13 +26,10 @@ _TRACED: dict[Builtin, Callable[..., Any]] = {}
 
 def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
     """What to call instead of a builtin; None where the builtin itself does."""
-    replacement = _TRACED.get(function)
+    replacement = _TRACED.get(function) if isinstance(function, (type, BuiltinFunctionType)) else None
     if replacement is not None:
         return functools.partial(replacement, control)
-    symbolic = SYMBOLIC_MATH.get(function)
-    if symbolic is not None:
-        return lambda *args: symbolic(*args) if any(isinstance(a, Symbolic) for a in args) else function(*args)
-    return None
+    return traced_math(function)
 
 
 def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:
@@ -108,3 +108,14 @@ def stands_for(value: Any, kinds: Any) -> bool:
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(value))
     return plain is not None and any(isinstance(k, type) and issubclass(plain, k) for k in wanted)
+
+
+@traced_for(str)
+def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
+    return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
+
+
+@traced_for(getattr)
+def _getattr(_: ControlFlow, owner: Any, name: str, *default: Any) -> Any:
+    return attribute(owner, name) if isinstance(name, OpenText) else getattr(owner, name, *default)

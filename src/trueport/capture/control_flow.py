@@ -6,38 +6,33 @@ import contextlib
 import copy
 import dis
 import itertools
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import CellType, FunctionType, GeneratorType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture import builtin_sequences  # noqa: F401  (registers itself)
+from trueport.capture import (
+    builtin_sequences,  # noqa: F401  (registers itself)
+)
 from trueport.capture.builtin_functions import traced_builtin
-from trueport.capture.disagreement import Disagreement
-from trueport.capture.generators import Generated
-from trueport.capture.graph import Control, Node, Region, Returns, SizeAssumption
+from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
-from trueport.capture.lists import Parts, TracedList, is_open
+from trueport.capture.lists import TracedList
 from trueport.capture.loops import Loops
-from trueport.capture.maybe import Maybe, flag_of, known, value_of
-from trueport.capture.merging import Blank, Merging, Symbolic, inside
-from trueport.capture.merging_lists import merged_parts
+from trueport.capture.maybe import known
+from trueport.capture.merging import Blank, Merging, inside
+from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.places import Places
-from trueport.capture.rows import Rows
-from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.questions import Questions
+from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, fill
 from trueport.capture.writes import Write
-from trueport.diagnostics.base import Severity
-from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
-
-_MOST_UNKNOWN = 1000
-"""Rounds of a loop that a traced value ends, over an iterable that does not tell its length."""
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, State
 
 
 @dataclass
@@ -54,63 +49,13 @@ class Arm:
     values: LastValues = field(default_factory=dict)
 
 
-class ControlFlow:
+class ControlFlow(Questions):
     """What a running trace offers to rewritten code."""
 
     def __init__(self, tracer: Tracer, model: torch.nn.Module) -> None:
-        self.tracer = tracer
+        super().__init__(tracer)
         self._model = model
         self._loops = Loops(self)
-
-    # --- tests
-
-    def truth(self, value: Any) -> Any:
-        """A plain bool where it is known, otherwise a 0-d bool tensor or a SymBool."""
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, torch.Tensor):
-            flag = value if value.dtype is torch.bool else value != 0
-            flag = flag if flag.dim() == 0 else flag.reshape(())
-            known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
-            return flag if known is None else bool(known)
-        if isinstance(value, torch.SymBool):
-            certain = self.tracer.symbols.shapes.known_truth(value)
-            return value if certain is None else certain
-        if isinstance(value, Symbolic):
-            return self.truth(value != 0)
-        if isinstance(value, Maybe):
-            return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
-        if is_open(value) or isinstance(value, OpenSequence):
-            return self.truth(value.length)
-        return bool(value)
-
-    def negate(self, value: Any) -> Any:
-        truth = self.truth(value)
-        if isinstance(truth, bool):
-            return not truth
-        return torch.logical_not(truth) if isinstance(truth, torch.Tensor) else torch.sym_not(truth)
-
-    def predicate(self, truth: Any) -> Any:
-        """A test as the graph holds it."""
-        if isinstance(truth, torch.Tensor):
-            return self.tracer.value_read(truth)
-        return self.tracer.symbols.number_of(truth)
-
-    def check(self, test: Any) -> None:
-        """An assertion on traced values: eager raises where it fails, so the rest may rely on it."""
-        place = self.tracer.places.here()
-        if isinstance(test, torch.SymBool):
-            expr = test.node.expr
-            known = self.tracer.symbols
-            sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
-            if sizes and expr.free_symbols <= known.size_symbols.keys():
-                known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
-                return
-        self._drop("an assertion cannot fail in ONNX: the model goes on as if it held", place)
-
-    def _drop(self, message: str, place: Any) -> None:
-        dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
-        self.tracer.diagnostics.setdefault(("dropped", message, place.where), dropped)
 
     # --- branches
 
@@ -123,7 +68,7 @@ class ControlFlow:
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:
-                self._drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
+                self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
         regions = (arms[0].region, arms[1].region)
         merging = Merging(self.tracer, place, mark, regions, self._again(), arms[0].values, arms[1].values)
@@ -193,8 +138,8 @@ class ControlFlow:
         after = tuple(
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
         )
-        contents = _merged_contents(merging, then.changes, orelse.changes)
-        written = _merged_writes(merging, then.writes, orelse.writes)
+        contents = merged_contents(merging, then.changes, orelse.changes)
+        written = merged_writes(merging, then.writes, orelse.writes)
         if merging.results:
             for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):
                 arm.region.outputs = [self.filled(arm.region, output) for output in outputs]
@@ -285,19 +230,6 @@ class ControlFlow:
         self.repeat_for(sequence, lambda item: collected.append(each(item)), lambda: False, state)
         return collected
 
-    def sequence(self, value: Any) -> Any:
-        """The open sequence behind an iterable, or None where its length is plain."""
-        if isinstance(value, OpenSequence):
-            return value
-        if isinstance(value, Generated):
-            value = value.collected()
-        if is_open(value):
-            return value.sequence()
-        if isinstance(value, torch.Tensor) and value.dim() > 0:
-            length: Any = value.shape[0]
-            return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
-        return None
-
     def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
         if not isinstance(over, itertools.count):
             return None
@@ -306,116 +238,14 @@ class ControlFlow:
             return None
         return OpenSequence(None, lambda i: first + i * (second - first))
 
-    def stopped_early(self, over: Any, count: int) -> None:
-        if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
-            self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
-        if count > _MOST_UNKNOWN and not isinstance(over, Sized):
-            refuse(
-                "a traced value ends this loop, and what it goes through gives ever more items",
-                "use a `while` loop, or a generator of the model's own",
-            )
-
-    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
-        if isinstance(items, Generated):
-            items = items.collected()
-        if not is_open(items):
-            return None
-        rows: Rows = items.rows()
-        if last is None:
-            self.check(rows.length == first)
-            return rows.exactly(first)
-        self.check(rows.length >= first + last)
-        rest = items[first : -last if last else None]
-        return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
-
-    def generator(self, run: Callable[..., None]) -> Any:
-        return Generated(run)
-
-    def generator_behind(self, over: Any) -> Any:
-        if isinstance(over, Generated):
-            return over
-        own = getattr(type(over), "__iter__", None)
-        if not isinstance(own, FunctionType) or self.tracer.places.is_foreign(own.__code__):
-            return None
-        started = own(over)  # an object of the user's, whose `__iter__` may be such a generator
-        return started if isinstance(started, Generated) else None
-
     # --- other questions
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         return traced_builtin(self, function)
 
-    def rewrite_caller(self) -> None:
-        self.tracer.demand.require(self.tracer.places.asking_frame(), self.tracer.places)
-
-    def asked_by_rewritten(self) -> bool:
-        frame = self.tracer.places.asking_frame()
-        self.tracer.demand.require(frame, self.tracer.places)
-        return frame is not None
-
-    def is_none(self, value: Any) -> Any:
-        if isinstance(value, Maybe):
-            return self.negate(flag_of(value))
-        self.disagreement(value)
-        return value is None
-
-    def disagreement(self, value: Any) -> None:
-        if isinstance(value, Disagreement):
-            value.complain()
-
 
 def _nothing(*_: Any) -> None:
     return None
-
-
-def _merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:
-    """The contents of containers that an arm changed: item by item where both have the same items."""
-    one = {id(c.container): c for c in then}
-    other = {id(c.container): c for c in orelse}
-    merged = []
-    for key in {**one, **other}:
-        change = one.get(key) or other[key]
-        a = one[key].after if key in one else change.before
-        b = other[key].after if key in other else change.before
-        merged.append((change.container, _content(merging, a, b, change.container)))
-    return merged
-
-
-def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
-    if isinstance(container, CellType):
-        return merging.merge(then, orelse, "a name of the function around it")
-    if isinstance(then, Parts):
-        container.place = container.place or merging.place
-        return merged_parts(merging, then, orelse, "a list")
-    if isinstance(then, dict):
-        keys = [*then, *(k for k in orelse if k not in then)]
-        return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
-    if isinstance(then, set):
-        if then != orelse:
-            Disagreement("a set", "one", "another", merging.place, merging.again).complain()
-        return then
-    if len(then) == len(orelse):
-        return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
-    lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
-    return [Disagreement("a list", *lengths, merging.place, merging.again)]
-
-
-def _merged_writes(
-    merging: Merging, then: tuple[Write, ...], orelse: tuple[Write, ...]
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Tensors that an arm wrote in place: their merged values."""
-    tracer = merging.tracer
-    one = {id(w.base): w for w in then}
-    other = {id(w.base): w for w in orelse}
-    merged = []
-    for key in {**one, **other}:
-        write = one.get(key) or other[key]
-        a = one[key].after if key in one else write.before
-        b = other[key].after if key in other else write.before
-        base = write.base
-        result = merging.tensor(tracer.value(a), tracer.value(b), base.dtype, list(write.before.shape), base.device)
-        merged.append((base, result))
-    return merged
 
 
 def is_users_raise(failure: Exception, places: Places) -> bool:

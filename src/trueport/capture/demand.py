@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from trueport.capture.symbols import Symbols
 
 
+_SYMBOL = re.compile(r"[us][0-9]+|zu?f[0-9]+")
+"""The name of a traced number, where it became text."""
 _TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool")
 _MOST_TAILS = 6
 """Each doubles what follows it."""
@@ -75,8 +78,10 @@ class Demand:
             raise NeedsRewrite(code, place, roots)
 
     def retry(self, failure: Exception, places: Places) -> None:
-        """A traced number met something that takes plain ones only: in rewritten code, it may not."""
-        if not isinstance(failure, TypeError) or not any(word in str(failure) for word in _TRACED_NUMBERS):
+        """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""
+        text = str(failure)
+        met = isinstance(failure, TypeError) and any(word in text for word in _TRACED_NUMBERS)
+        if not met and not (isinstance(failure, (KeyError, AttributeError)) and _SYMBOL.search(text)):
             return
         frames = [f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code)]
         if frames:

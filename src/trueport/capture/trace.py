@@ -21,6 +21,7 @@ from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.lending import lent_isinstance
 from trueport.capture.lists import TracedList, first_open
+from trueport.capture.number_methods import numbers_like_pythons
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.tidy import tidy
@@ -117,6 +118,7 @@ def _trace(
             _module_paths(job.model, tracer),
             _control_flow(tracer, job.model),
             lent_isinstance(job.model),
+            numbers_like_pythons(tracer.places),
         ):
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)

@@ -1,8 +1,9 @@
-"""Calls of Python's builtins that would turn a traced number or tensor into a plain one, and `super()`."""
+"""Calls of Python's builtins that would turn a traced number or tensor into a plain one, lookups, and `super()`."""
 
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 from trueport.rewrite.build import name, runtime, same_place
@@ -12,8 +13,12 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple next".split()
+    " len range enumerate zip reversed map list tuple next str getattr".split()
 )
+
+_NUMERIC = frozenset({"math", "np", "numpy"})
+_MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
+"""Imported by name as well: `from math import sqrt`."""
 
 
 def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
@@ -21,12 +26,43 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     called = node.func
     if isinstance(called, ast.Name) and called.id == "super" and not node.args and not node.keywords:
         return _explicit_super(rewriter, node)
-    is_builtin = isinstance(called, ast.Name) and called.id in BUILTINS
-    is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "math"
+    is_builtin = isinstance(called, ast.Name) and (called.id in BUILTINS or called.id in _MATH)
+    if isinstance(called, ast.Attribute) and called.attr == "get" and 1 <= len(node.args) <= 2 and not node.keywords:
+        return same_place(runtime("get", called.value, *node.args), node)
+    is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _NUMERIC
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
         node.func = same_place(runtime("traced", called), node)
     return node
+
+
+def rewrite_lookup(rewriter: Rewriter, node: ast.Subscript) -> ast.expr:
+    """`table[key]` where the key may be traced. Slices, and what is written down plainly, stay."""
+    rewriter.generic_visit(node)
+    plain = (ast.Slice, ast.Tuple, ast.Constant, ast.UnaryOp)
+    if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, plain):
+        return node
+    return same_place(runtime("item", node.value, node.slice), node)
+
+
+def rewrite_text(rewriter: Rewriter, node: ast.JoinedStr) -> ast.expr:
+    """An f-string with one plain `{value}` in it, which may be a traced number."""
+    rewriter.generic_visit(node)
+    values = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+    if len(values) != 1 or values[0].format_spec is not None or values[0].conversion not in (-1, ord("s")):
+        return node
+    at = node.values.index(values[0])
+    before, after = (ast.JoinedStr(values=part) for part in (node.values[:at], node.values[at + 1 :]))
+    return same_place(runtime("text", before, values[0].value, after), node)
+
+
+def rewrite_percent(rewriter: Rewriter, node: ast.BinOp) -> ast.expr:
+    """`"%.2f" % value`."""
+    rewriter.generic_visit(node)
+    is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+    if not isinstance(node.op, ast.Mod) or not is_text:
+        return node
+    return same_place(runtime("percent", node.left, node.right), node)
 
 
 def _explicit_super(rewriter: Rewriter, node: ast.Call) -> ast.expr:

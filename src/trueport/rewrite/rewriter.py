@@ -152,6 +152,15 @@ class Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         return booleans.rewrite_compare(self, node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        return calls.rewrite_lookup(self, node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        return calls.rewrite_percent(self, node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        return calls.rewrite_text(self, node)
+
     def visit_Call(self, node: ast.Call) -> Any:
         return calls.rewrite_call(self, node)
 

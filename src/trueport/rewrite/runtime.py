@@ -10,102 +10,17 @@ import builtins
 import functools
 import math
 import operator
-import threading
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-Thunk = Callable[[], Any]
+from trueport.rewrite.asking import TRACE as TRACE
+from trueport.rewrite.asking import UNBOUND as UNBOUND
+from trueport.rewrite.asking import State as State
+from trueport.rewrite.asking import Thunk
 
-
-class _Unbound:
-    """The value of a name that is not bound."""
-
-    def __repr__(self) -> str:
-        return "<unbound>"
-
-
-UNBOUND = _Unbound()
-
-
-@dataclass(frozen=True)
-class State:
-    """The names that a block binds: how to read them all, how to set them all; and a look at what else it reads."""
-
-    get: Thunk
-    put: Callable[[tuple[Any, ...]], None]
-    names: tuple[str, ...]
-    look: Thunk
-
-
-class Trace(Protocol):
-    """What a running trace offers to rewritten code."""
-
-    def truth(self, value: Any) -> Any:
-        """A plain bool where the value's truth is known, otherwise something to branch on."""
-
-    def branch(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
-        """Both arms as regions; what they return and bind is merged."""
-
-    def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
-        """A loop that goes on while a traced test holds; `first` is the test's first answer."""
-
-    def becomes_traced(self, round: Thunk, state: State) -> bool:
-        """Whether the test of a loop is plain at first and traced after one round."""
-
-    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
-        """A loop over a sequence of traced length."""
-
-    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
-        """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
-
-    def stopped_early(self, over: Any, count: int) -> None:
-        """A traced value ended a loop over an iterable of unknown length, of which `count` items were taken."""
-
-    def sequence(self, value: Any) -> Any:
-        """A sequence of traced length behind `value`, or None where its length is plain."""
-
-    def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
-        """What `each` gives for every item of a sequence of traced length."""
-
-    def generator(self, run: Callable[..., None]) -> Any:
-        """What a call of a generator gives; `run` is its code, which calls what goes through it."""
-
-    def generator_behind(self, over: Any) -> Any:
-        """The generator of rewritten code that going through `over` would run, or None."""
-
-    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
-        """The items of a list of open length that an assignment takes apart; None where its length is plain."""
-
-    def negate(self, value: Any) -> Any: ...
-
-    def check(self, test: Any) -> None:
-        """The rest of the program may rely on this."""
-
-    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
-        """What to call for a Python builtin where an argument may be traced."""
-
-    def new_list(self, items: Iterable[Any]) -> list[Any]:
-        """A list that branches and loops may leave with an open number of items."""
-
-    def rewrite_caller(self) -> None:
-        """Starts again with the function that runs just now rewritten; returns where it is already."""
-
-    def is_none(self, value: Any) -> Any:
-        """Whether a value is None, where that may depend on the way that the model took."""
-
-    def asked_by_rewritten(self) -> bool:
-        """Whether the code that asks just now is rewritten; starts again where it can be. False for a library's."""
-
-    def disagreement(self, value: Any) -> None:
-        """Raises where the value is one on which two arms did not agree."""
-
-
-class _Here(threading.local):
-    trace: Trace | None = None
-
-
-TRACE = _Here()
+_CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
+"""One place of a `%` format."""
 
 
 class RuntimeFunctions:
@@ -337,12 +252,46 @@ class RuntimeFunctions:
         return self.not_(self.is_(left, right))
 
     def in_(self, item: Any, container: Any) -> Any:
-        if TRACE.trace is None or not isinstance(container, tuple | list | set | frozenset | range):
+        trace = TRACE.trace
+        if trace is not None and trace.decides_lookup(container, item) and not isinstance(container, tuple | list):
+            return trace.holds(container, item)
+        if trace is None or not isinstance(container, tuple | list | set | frozenset | range):
             return item in container
         return self.or_(False, *[lambda other=other: self.eq(item, other) for other in container])
 
     def not_in(self, item: Any, container: Any) -> Any:
         return self.not_(self.in_(item, container))
+
+    # --- lookups
+
+    @staticmethod
+    def item(container: Any, key: Any) -> Any:
+        trace = TRACE.trace
+        if trace is not None and trace.decides_lookup(container, key):
+            return trace.looked_up(container, key)
+        return container[key]
+
+    @staticmethod
+    def get(container: Any, key: Any, *default: Any) -> Any:
+        """`container.get(key)`, of whatever has such a method."""
+        trace = TRACE.trace
+        if trace is not None and isinstance(container, dict) and trace.decides_lookup(container, key):
+            return trace.looked_up(container, key, *(default or (None,)))
+        return container.get(key, *default)
+
+    @staticmethod
+    def text(before: str, value: Any, after: str) -> str:
+        """An f-string with one value in it."""
+        trace = TRACE.trace
+        made = None if trace is None else trace.text(before, value, after)
+        return f"{before}{value}{after}" if made is None else made
+
+    @staticmethod
+    def percent(form: str, values: Any) -> str:
+        """`"%.2f" % values`; in a trace, traced numbers stand there by their names."""
+        if TRACE.trace is not None and TRACE.trace.holds_traced(values):
+            form = _CONVERSION.sub("%s", form)
+        return str(form % values)
 
     # --- patterns
 

@@ -1,0 +1,66 @@
+"""Merging what two arms did to containers and to tensors that were there before them."""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any
+
+import torch
+
+from trueport.capture.disagreement import Disagreement
+from trueport.capture.lists import Parts
+from trueport.capture.merging import Merging
+from trueport.capture.merging_lists import merged_parts
+from trueport.capture.world import Change
+from trueport.capture.writes import Write
+from trueport.rewrite.runtime import UNBOUND
+
+
+def merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:
+    """The contents of containers that an arm changed: item by item where both have the same items."""
+    one = {id(c.container): c for c in then}
+    other = {id(c.container): c for c in orelse}
+    merged = []
+    for key in {**one, **other}:
+        change = one.get(key) or other[key]
+        a = one[key].after if key in one else change.before
+        b = other[key].after if key in other else change.before
+        merged.append((change.container, _content(merging, a, b, change.container)))
+    return merged
+
+
+def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
+    if isinstance(container, CellType):
+        return merging.merge(then, orelse, "a name of the function around it")
+    if isinstance(then, Parts):
+        container.place = container.place or merging.place
+        return merged_parts(merging, then, orelse, "a list")
+    if isinstance(then, dict):
+        keys = [*then, *(k for k in orelse if k not in then)]
+        return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
+    if isinstance(then, set):
+        if then != orelse:
+            Disagreement("a set", "one", "another", merging.place, merging.again).complain()
+        return then
+    if len(then) == len(orelse):
+        return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
+    lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
+    return [Disagreement("a list", *lengths, merging.place, merging.again)]
+
+
+def merged_writes(
+    merging: Merging, then: tuple[Write, ...], orelse: tuple[Write, ...]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Tensors that an arm wrote in place: their merged values."""
+    tracer = merging.tracer
+    one = {id(w.base): w for w in then}
+    other = {id(w.base): w for w in orelse}
+    merged = []
+    for key in {**one, **other}:
+        write = one.get(key) or other[key]
+        a = one[key].after if key in one else write.before
+        b = other[key].after if key in other else write.before
+        base = write.base
+        result = merging.tensor(tracer.value(a), tracer.value(b), base.dtype, list(write.before.shape), base.device)
+        merged.append((base, result))
+    return merged

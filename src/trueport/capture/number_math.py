@@ -1,0 +1,112 @@
+"""Functions of `math` and of numpy for traced numbers.
+
+Torch has symbols for a few of them. The others are computed in float64 by torch's operators on a tensor of one number,
+whose item is a traced number again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from trueport.torch_internals import SYMBOLIC_MATH
+
+Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
+Function = Callable[..., Any]
+
+
+def _by(operator: Function) -> Function:
+    def computed(*numbers: Any) -> Any:
+        return operator(*(torch.full((), torch.sym_float(n), dtype=torch.float64) for n in numbers)).item()
+
+    return computed
+
+
+def _log(number: Any, base: Any = None) -> Any:
+    return _by(torch.log)(number) if base is None else _by(lambda x, b: torch.log(x) / torch.log(b))(number, base)
+
+
+def _length(*numbers: Any) -> Any:
+    return _by(lambda *parts: torch.stack(parts).square().sum().sqrt())(*numbers)
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
+    def near(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x - y).abs() <= torch.maximum(rel_tol * torch.maximum(x.abs(), y.abs()), torch.full_like(x, abs_tol))
+
+    return _by(near)(a, b)
+
+
+def _modf(number: Any) -> tuple[Any, Any]:
+    whole = _by(torch.trunc)(number)
+    return number - whole, whole
+
+
+def _as_float(function: Function) -> Function:
+    return lambda number: torch.sym_float(function(number))
+
+
+_IN_FLOAT64 = "exp log10 log1p expm1 erf erfc atan2 fmod copysign lgamma asinh acosh atanh exp2 isnan isinf isfinite"
+
+TRACED_MATH: dict[Any, Function] = {
+    **{getattr(math, name): _by(getattr(torch, name)) for name in _IN_FLOAT64.split()},
+    **SYMBOLIC_MATH,
+    math.log: _log,
+    math.log2: _by(torch.log2),
+    math.hypot: _length,
+    math.dist: lambda p, q: _length(*(a - b for a, b in zip(p, q, strict=True))),
+    math.fabs: lambda number: torch.sym_float(abs(number)),
+    math.fsum: lambda numbers: torch.sym_float(functools.reduce(lambda a, b: a + b, numbers, 0)),
+    math.degrees: lambda number: number * (180.0 / math.pi),
+    math.radians: lambda number: number * (math.pi / 180.0),
+    math.cbrt: _by(lambda x: torch.sign(x) * x.abs() ** (1 / 3)),
+    math.ldexp: lambda number, power: number * 2.0**power,
+    math.isqrt: lambda number: torch.sym_int(math.floor(_by(torch.sqrt)(number))),
+    math.isclose: _isclose,
+    math.modf: _modf,
+}
+"""What to call for a function of `math` where an argument is traced."""
+
+_NUMPY: dict[Any, Function] = {
+    **{
+        getattr(np, name): TRACED_MATH[getattr(math, name)] for name in "sqrt exp log2 log10 log1p sin cos tanh".split()
+    },
+    np.log: _log,
+    np.floor: _as_float(math.floor),
+    np.ceil: _as_float(math.ceil),
+    np.abs: abs,
+    np.maximum: torch.sym_max,
+    np.minimum: torch.sym_min,
+    np.power: lambda number, power: number**power,
+    np.prod: TRACED_MATH[math.prod],
+    np.clip: lambda number, low, high: torch.sym_min(torch.sym_max(number, low), high),
+}
+
+
+def traced_math(function: Any) -> Function | None:
+    """The function for traced numbers in place of one of `math` or numpy; plain numbers go to the function itself."""
+    try:
+        replacement = TRACED_MATH.get(function) or _NUMPY.get(function)
+    except TypeError:  # something that has no hash is none of them
+        return None
+    if replacement is None:
+        return None
+
+    def either(*args: Any, **kwargs: Any) -> Any:
+        plain = [_number(argument) for argument in args]
+        return replacement(*plain, **kwargs) if _is_traced(plain) else function(*args, **kwargs)
+
+    return either
+
+
+def _number(argument: Any) -> Any:
+    return argument.item() if isinstance(argument, torch.Tensor) and argument.numel() == 1 else argument
+
+
+def _is_traced(arguments: Iterable[Any]) -> bool:
+    return any(isinstance(a, Symbolic) or (isinstance(a, (list, tuple)) and _is_traced(a)) for a in arguments)

@@ -1,0 +1,91 @@
+"""What Python's numbers can do and torch's traced ones cannot, given to them for the time of a trace.
+
+1. A bool counts: `count += bool(t > 0)`, `(n > 3) * 2`. Torch would ask which it is.
+2. `~n`, and `^` of two bools.
+3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
+4. `str(n)` in the user's code keeps the number that it is the text of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from trueport.capture.places import Places
+from trueport.capture.texts import OpenText
+from trueport.rewrite.runtime import TRACE
+
+Method = Callable[..., Any]
+
+
+@contextlib.contextmanager
+def numbers_like_pythons(places: Places) -> Iterator[None]:
+    def text(number: Any) -> str:
+        if TRACE.trace is None or not isinstance(number, torch.SymInt) or places.is_foreign(sys._getframe(1).f_code):
+            return repr(number)
+        return OpenText.of("", number, "")
+
+    added: dict[Any, dict[str, Method]] = {
+        torch.SymBool: {**_COUNTING, "__format__": _format},
+        torch.SymInt: {**_with_bools(torch.SymInt), "__invert__": _invert, "__format__": _format, "__str__": text},
+        torch.SymFloat: {**_with_bools(torch.SymFloat), "__format__": _format},
+    }
+    before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
+    for kind, methods in added.items():
+        for name, method in methods.items():
+            setattr(kind, name, method)
+    try:
+        yield
+    finally:
+        for kind, name, method in before:
+            if method is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, method)
+
+
+def _format(number: Any, _specification: str) -> str:
+    return repr(number)
+
+
+def _counted(flag: Any) -> Any:
+    return torch.sym_ite(flag, 1, 0) if isinstance(flag, torch.SymBool) else flag
+
+
+def _invert(number: Any) -> Any:
+    return -number - 1
+
+
+def _with_bools(kind: type) -> dict[str, Method]:
+    """The arithmetic of a traced number, where the other one may be a traced bool."""
+
+    def counting(operation: Method) -> Method:
+        return lambda number, other: operation(number, _counted(other))
+
+    return {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__", "__truediv__")}
+
+
+def _counting(operation: Method) -> Method:
+    return lambda flag, other: operation(_counted(flag), _counted(other))
+
+
+def _counting_from_the_right(operation: Method) -> Method:
+    return lambda flag, other: operation(_counted(other), _counted(flag))
+
+
+def _xor(flag: Any, other: Any) -> Any:
+    return (flag | other) & torch.sym_not(flag & other)
+
+
+_COUNTING: dict[str, Method] = {
+    **{f"__{name}__": _counting(getattr(operator, name)) for name in ("add", "sub", "mul", "truediv")},
+    **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in ("add", "sub", "mul")},
+    "__neg__": lambda flag: -_counted(flag),
+    "__xor__": _xor,
+    "__rxor__": _xor,
+}

@@ -1,0 +1,173 @@
+"""What rewritten code asks of a trace, and is answered without a region: truth, sequences, lookups, text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from types import FunctionType, GeneratorType
+from typing import Any
+
+import torch
+
+from trueport.capture import choices
+from trueport.capture.disagreement import Disagreement
+from trueport.capture.generators import Generated
+from trueport.capture.graph import SizeAssumption
+from trueport.capture.lists import is_open
+from trueport.capture.maybe import Maybe, flag_of, value_of
+from trueport.capture.merging import Symbolic
+from trueport.capture.rows import Rows
+from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.texts import OpenText
+from trueport.capture.tracer import Tracer
+from trueport.diagnostics.base import Severity
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+_MOST_UNKNOWN = 1000
+"""Rounds of a loop that a traced value ends, over an iterable that does not tell its length."""
+
+
+class Questions:
+    """The part of a trace's control flow that records no regions."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    # --- tests
+
+    def truth(self, value: Any) -> Any:
+        """A plain bool where it is known, otherwise a 0-d bool tensor or a SymBool."""
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, torch.Tensor):
+            flag = value if value.dtype is torch.bool else value != 0
+            flag = flag if flag.dim() == 0 else flag.reshape(())
+            known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
+            return flag if known is None else bool(known)
+        if isinstance(value, torch.SymBool):
+            certain = self.tracer.symbols.shapes.known_truth(value)
+            return value if certain is None else certain
+        if isinstance(value, Symbolic):
+            return self.truth(value != 0)
+        if isinstance(value, Maybe):
+            return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
+        if is_open(value) or isinstance(value, OpenSequence):
+            return self.truth(value.length)
+        return bool(value)
+
+    def negate(self, value: Any) -> Any:
+        truth = self.truth(value)
+        if isinstance(truth, bool):
+            return not truth
+        return torch.logical_not(truth) if isinstance(truth, torch.Tensor) else torch.sym_not(truth)
+
+    def predicate(self, truth: Any) -> Any:
+        """A test as the graph holds it."""
+        if isinstance(truth, torch.Tensor):
+            return self.tracer.value_read(truth)
+        return self.tracer.symbols.number_of(truth)
+
+    def check(self, test: Any) -> None:
+        """An assertion on traced values: eager raises where it fails, so the rest may rely on it."""
+        place = self.tracer.places.here()
+        if isinstance(test, torch.SymBool):
+            expr = test.node.expr
+            known = self.tracer.symbols
+            sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
+            if sizes and expr.free_symbols <= known.size_symbols.keys():
+                known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
+                return
+        self.drop("an assertion cannot fail in ONNX: the model goes on as if it held", place)
+
+    def drop(self, message: str, place: Any) -> None:
+        dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
+        self.tracer.diagnostics.setdefault(("dropped", message, place.where), dropped)
+
+    # --- sequences
+
+    def sequence(self, value: Any) -> Any:
+        """The open sequence behind an iterable, or None where its length is plain."""
+        if isinstance(value, OpenSequence):
+            return value
+        if isinstance(value, Generated):
+            value = value.collected()
+        if is_open(value):
+            return value.sequence()
+        if isinstance(value, torch.Tensor) and value.dim() > 0:
+            length: Any = value.shape[0]
+            return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
+        return None
+
+    def stopped_early(self, over: Any, count: int) -> None:
+        if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
+            self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
+        if count > _MOST_UNKNOWN and not isinstance(over, Sized):
+            refuse(
+                "a traced value ends this loop, and what it goes through gives ever more items",
+                "use a `while` loop, or a generator of the model's own",
+            )
+
+    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
+        if isinstance(items, Generated):
+            items = items.collected()
+        if not is_open(items):
+            return None
+        rows: Rows = items.rows()
+        if last is None:
+            self.check(rows.length == first)
+            return rows.exactly(first)
+        self.check(rows.length >= first + last)
+        rest = items[first : -last if last else None]
+        return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
+
+    def generator(self, run: Callable[..., None]) -> Any:
+        return Generated(run)
+
+    def generator_behind(self, over: Any) -> Any:
+        if isinstance(over, Generated):
+            return over
+        own = getattr(type(over), "__iter__", None)
+        if not isinstance(own, FunctionType) or self.tracer.places.is_foreign(own.__code__):
+            return None
+        started = own(over)  # an object of the user's, whose `__iter__` may be such a generator
+        return started if isinstance(started, Generated) else None
+
+    # --- lookups
+
+    def decides_lookup(self, container: Any, key: Any) -> bool:
+        if not choices.is_traced_key(key) or not choices.is_container(container) or is_open(container):
+            return False
+        return len(container) > 0  # an empty list may be one that earlier rounds of a loop filled
+
+    def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
+        return choices.looked_up(container, key, *default)
+
+    def holds(self, container: Any, key: Any) -> Any:
+        return choices.contains(container, key)
+
+    def text(self, before: str, value: Any, after: str) -> str | None:
+        return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
+
+    def holds_traced(self, values: Any) -> bool:
+        given = values if isinstance(values, tuple) else (values,)
+        return any(isinstance(value, (torch.Tensor, *Symbolic)) for value in given)
+
+    # --- other questions
+
+    def rewrite_caller(self) -> None:
+        self.tracer.demand.require(self.tracer.places.asking_frame(), self.tracer.places)
+
+    def asked_by_rewritten(self) -> bool:
+        frame = self.tracer.places.asking_frame()
+        self.tracer.demand.require(frame, self.tracer.places)
+        return frame is not None
+
+    def is_none(self, value: Any) -> Any:
+        if isinstance(value, Maybe):
+            return self.negate(flag_of(value))
+        self.disagreement(value)
+        return value is None
+
+    def disagreement(self, value: Any) -> None:
+        if isinstance(value, Disagreement):
+            value.complain()

@@ -1,0 +1,116 @@
+"""What a running trace offers to rewritten code, and how rewritten code finds it.
+
+The trace is not known here: it registers itself in `TRACE` while it runs, on its own thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Thunk = Callable[[], Any]
+
+
+class _Unbound:
+    """The value of a name that is not bound."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND = _Unbound()
+
+
+@dataclass(frozen=True)
+class State:
+    """The names that a block binds: how to read them all, how to set them all; and a look at what else it reads."""
+
+    get: Thunk
+    put: Callable[[tuple[Any, ...]], None]
+    names: tuple[str, ...]
+    look: Thunk
+
+
+class Trace(Protocol):
+    """What a running trace offers to rewritten code."""
+
+    def truth(self, value: Any) -> Any:
+        """A plain bool where the value's truth is known, otherwise something to branch on."""
+
+    def branch(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
+        """Both arms as regions; what they return and bind is merged."""
+
+    def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
+        """A loop that goes on while a traced test holds; `first` is the test's first answer."""
+
+    def becomes_traced(self, round: Thunk, state: State) -> bool:
+        """Whether the test of a loop is plain at first and traced after one round."""
+
+    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
+        """A loop over a sequence of traced length."""
+
+    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
+        """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
+
+    def stopped_early(self, over: Any, count: int) -> None:
+        """A traced value ended a loop over an iterable of unknown length, of which `count` items were taken."""
+
+    def sequence(self, value: Any) -> Any:
+        """A sequence of traced length behind `value`, or None where its length is plain."""
+
+    def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
+        """What `each` gives for every item of a sequence of traced length."""
+
+    def generator(self, run: Callable[..., None]) -> Any:
+        """What a call of a generator gives; `run` is its code, which calls what goes through it."""
+
+    def generator_behind(self, over: Any) -> Any:
+        """The generator of rewritten code that going through `over` would run, or None."""
+
+    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
+        """The items of a list of open length that an assignment takes apart; None where its length is plain."""
+
+    def decides_lookup(self, container: Any, key: Any) -> bool:
+        """Whether a traced key chooses among the plain entries of a container."""
+
+    def looked_up(self, container: Any, key: Any, *default: Any) -> Any: ...
+
+    def holds(self, container: Any, key: Any) -> Any: ...
+
+    def text(self, before: str, value: Any, after: str) -> str | None:
+        """Text that holds a traced number; None where the value is plain."""
+
+    def holds_traced(self, values: Any) -> bool:
+        """Whether a value, or one of a tuple of them, is traced."""
+
+    def negate(self, value: Any) -> Any: ...
+
+    def check(self, test: Any) -> None:
+        """The rest of the program may rely on this."""
+
+    def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """What to call for a Python builtin where an argument may be traced."""
+
+    def new_list(self, items: Iterable[Any]) -> list[Any]:
+        """A list that branches and loops may leave with an open number of items."""
+
+    def rewrite_caller(self) -> None:
+        """Starts again with the function that runs just now rewritten; returns where it is already."""
+
+    def is_none(self, value: Any) -> Any:
+        """Whether a value is None, where that may depend on the way that the model took."""
+
+    def asked_by_rewritten(self) -> bool:
+        """Whether the code that asks just now is rewritten; starts again where it can be. False for a library's."""
+
+    def disagreement(self, value: Any) -> None:
+        """Raises where the value is one on which two arms did not agree."""
+
+
+class _Here(threading.local):
+    trace: Trace | None = None
+
+
+TRACE = _Here()

@@ -1,0 +1,78 @@
+"""Things looked up by a traced number: every entry is a candidate, and branches decide."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from tests.control_flow.kept_alive import assert_kept_alive
+
+X = torch.tensor([0.5, -1.0, 2.0])
+THREE = [(torch.tensor(k), X) for k in (0, 1, 2)]
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.listed = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
+        self.named = nn.ModuleDict({str(i): nn.Linear(3, 3) for i in range(3)})
+        self.head0, self.head1, self.head2 = (nn.Linear(3, 2) for _ in range(3))
+
+
+class ByNumber(Experts):
+    def forward(self, t, x):
+        return self.listed[int(t)](x)
+
+
+class ByNumberFromTheEnd(Experts):
+    def forward(self, t, x):
+        return self.listed[t.item() - 3].weight.sum() + x
+
+
+class ByText(Experts):
+    def forward(self, t, x):
+        return self.named[str(t.item())](x)
+
+
+class ByAttribute(Experts):
+    def forward(self, t, x):
+        return getattr(self, f"head{t.item()}")(x)
+
+
+@pytest.mark.parametrize("kind", [ByNumber, ByNumberFromTheEnd, ByText, ByAttribute])
+def test_a_layer(kind):
+    assert_kept_alive(kind().eval(), THREE[1], THREE)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda t, x: x * {0: 1.5, 1: -2.0, 2: 0.25}[int(t)],
+        lambda t, x: x * {0: 1.5, 1: -2.0}.get(int(t), 7.0),
+        lambda t, x: [torch.relu, torch.tanh, torch.sigmoid][t](x),
+        lambda t, x: (x, x[:2], x[:1])[t.item()].sum(),
+        lambda t, x: [x, x + 1, x + 2][int(t)],
+        lambda t, x: x + 1 if int(t) in {0: "zero", 2: "two"} else x,
+        lambda t, x: x * 2 if {0: "up", 1: "down", 2: "up"}[int(t)] == "up" else x,
+        lambda t, x: x * 2 if str(t.item()) == "1" else x,
+        lambda t, x: [{"scale": 2.0}, {"scale": 3.0}, {"scale": 4.0}][int(t)]["scale"] * x,
+    ],
+    ids="dict get functions sizes stacked in text compared nested".split(),
+)
+def test_a_table(compute):
+    assert_kept_alive(lambda t, x: compute(t, x), THREE[1], THREE)
+
+
+def test_tensors_of_one_shape_are_selected_without_branches():
+    assert_kept_alive(lambda t, x: [x, x + 1, x + 2][int(t)], THREE[1], THREE, ifs=0)
+
+
+def test_text_in_a_message():
+    def model(t, x):
+        if t > 5:
+            raise ValueError(f"{t.item():03d} is too large, {x.mean().item():.3f}")
+        print(f"{t.item():03d}", "%.2f" % x.sum(), str(t.item()))  # noqa: UP031
+        return x * t
+
+    assert_kept_alive(model, THREE[1], THREE)
