@@ -17,7 +17,7 @@ from torch import nn
 class Net(nn.Module):
     def forward(self, x):
         if x.sum() > 0:
-            return [x][int(x[0])]
+            return x.double()
         return -x
 """
 
