@@ -3,21 +3,20 @@ from trueport.diagnostics.base import Diagnostic
 
 class BranchOnTensor(Diagnostic):
     """Python needed the value of a tensor to know what to run next, in a place where it cannot be kept
-    open: as a key of a dict, as an index into a Python list, as a length, in a library that was not
-    rewritten.
+    open: as the number of an axis, as a length of Python's own, in a library that was not rewritten.
 
     ## Why
-    `if`, `while`, `and`, `or`, ternaries and comparisons on tensors are kept alive as `If` and `Loop`.
-    A dict or a list can only be asked with a real number, and the trace has none; with the example's
+    `if`, `while`, `and`, `or`, ternaries, comparisons and lookups on tensors are kept alive as `If` and
+    `Loop`. The axis of an operation has to be a real number, and the trace has none; with the example's
     number, the model would be right for the example and wrong, without a word, for other inputs.
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return {True: x * 2, False: -x}[bool(x.sum() > 0)]  # <- here
+            return x.softmax(int(x.sum() > 0))  # <- here
 
-    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3, 4),), "net.onnx")
     ```
 
     ## Mended
@@ -25,10 +24,10 @@ class BranchOnTensor(Diagnostic):
     class Net(nn.Module):
         def forward(self, x):
             if x.sum() > 0:
-                return x * 2
-            return -x
+                return x.softmax(1)
+            return x.softmax(0)
 
-    trueport.export(Net().eval(), (torch.randn(3),), "net.onnx")
+    trueport.export(Net().eval(), (torch.randn(3, 4),), "net.onnx")
     ```
 
     ## Fix

@@ -8,14 +8,14 @@ class SizeNarrowed(Diagnostic):
 
     ## Why
     For the other sizes the exported model would give wrong values, with no error: the most common
-    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; a list can only be asked
-    with a real number.
+    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; which of two tuples comes
+    first is decided by Python itself, with real numbers.
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * [0.5, 2.0, 3.0][x.shape[0] % 3]  # <- here
+            return x * 2 if tuple(x.shape) > (6, 4) else x  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -24,13 +24,13 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * torch.tensor([0.5, 2.0, 3.0])[x.shape[0] % 3]
+            return x * 2 if x.shape[0] > 6 else x
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
 
     ## Fix
-    Write the decision as `if`/`else`, or with tensors as above. If only some sizes come, say so:
+    Write the decision with the sizes themselves, as above. If only some sizes come, say so:
     `Dim("batch", min=7)`, `--dim batch=7..`, or a derived size such as `3 * Dim("triples")`.
     """
 
