@@ -131,3 +131,6 @@ def test_tolerances_for_all_outputs_or_for_one():
     assert verify("model.py:Net", "-i", "x:2x3", "--rtol", "y=1e-2").exit_code == Exit.FAITHFUL
     assert verify("model.py:Net", "-i", "x:2x3", "--rtol", "rows=1e-2").exit_code == Exit.FINDINGS
     assert verify("model.py:Net", "-i", "x:2x3", "--rtol", "much").exit_code == Exit.USAGE
+    nobody = verify("model.py:Net", "-i", "x:2x3", "--atol", "z=1e-2")
+    assert nobody.exit_code == Exit.USAGE
+    assert "atol names `z`, which is no output of the model" in nobody.output

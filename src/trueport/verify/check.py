@@ -16,7 +16,7 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
-from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of
+from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
 from trueport.verify.draw import Drawn, draw
 from trueport.verify.evidence import Evidence
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
@@ -144,6 +144,8 @@ def check_opened(
     **options: Unpack[Options],
 ) -> CheckResult:
     """The check itself, whoever made the file. `tied` sizes move together, `held` ones not at all."""
+    refuse_unknown(options.get("rtol"), "rtol", output_names)
+    refuse_unknown(options.get("atol"), "atol", output_names)
     seed, budget = options.get("seed", 0), options.get("budget", Budget())
     values = [leaf.value for leaf in job.leaves]
     example = example_sizes(job.leaves, values)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from trueport.errors import TrueportError
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.errors import TrueportError, UsageError
 from trueport.load.job import Job
 from trueport.verify.compare import DifferenceKind, Expected, Tolerance, Verdict, judge, tolerance_for
 from trueport.verify.reference import Reference
@@ -209,6 +210,15 @@ def _only_floats_differ(verdicts: Sequence[Verdict], expected: Sequence[Expected
 def _all_finite(values: Sequence[object]) -> bool:
     floats = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
     return all(bool(tensor.isfinite().all()) for tensor in floats)
+
+
+def refuse_unknown(allowed: Allowed, option: str, output_names: Sequence[str]) -> None:
+    """A tolerance for an output that is not there would be of no effect, and nobody would know."""
+    unknown = [name for name in allowed if name not in output_names] if isinstance(allowed, Mapping) else []
+    if unknown:
+        message = f"{option} names `{unknown[0]}`, which is no output of the model"
+        fix = f"the outputs are {', '.join(f'`{name}`' for name in output_names)}"
+        raise UsageError([UsageFault(message=message, fix=fix)])
 
 
 def _of(allowed: Allowed, name: str) -> float | None:
