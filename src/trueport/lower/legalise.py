@@ -1,6 +1,6 @@
 """Casts for the runtime: a node that it has no kernel for is computed in a wider dtype, and its result cast back.
 
-1. A node whose dtypes have a kernel is left alone, and so is one that has no kernel in any dtype: the runtime expands
+1. A node whose dtypes ONNX allows and have a kernel is left alone, and so is one that has no kernel in any dtype: the runtime expands
    it by its definition in ONNX.
 2. bfloat16 is computed in float32 and rounded back, which is what eager does on the CPU.
 3. Integers and truth are computed in the nearest wider integer that has a kernel; nothing is lost.
@@ -42,7 +42,7 @@ WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
 _LOSSY = frozenset(
     ((_D.DOUBLE, _D.FLOAT), (_D.INT32, _D.FLOAT), (_D.INT64, _D.FLOAT), (_D.INT64, _D.DOUBLE), (_D.UINT64, _D.INT64))
 )
-_UNTYPED = frozenset(("If", "Loop", "Scan", "Constant", "Cast", "Identity", "Shape", "Size"))
+_UNTYPED = frozenset(("If", "Loop", "Scan", "Constant", "Cast", "Identity", "Shape"))
 _EASY = frozenset((_D.FLOAT, _D.FLOAT16))
 
 
@@ -56,7 +56,7 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
                 continue
             signature = signature_of(node.op_type, opset)
             dtypes = _dtypes(signature, node)
-            if has_kernel(signature, dtypes):
+            if has_kernel(signature, dtypes) and _is_allowed(signature, dtypes):
                 continue
             if (found := _replacement(signature, dtypes)) is not None:
                 names, wide = found
@@ -83,6 +83,11 @@ def _dtypes(signature: Signature, node: ir.Node) -> dict[str, ir.DataType]:
         if value is not None and value.dtype is not None and slot.shares:
             found.setdefault(slot.shares, value.dtype)
     return found
+
+
+def _is_allowed(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> bool:
+    """Whether ONNX has the operator in these dtypes; the runtime's kernels may know more than it accepts."""
+    return all(TENSOR_NAMES.get(dtype, "") in signature.allowed.get(name, ()) for name, dtype in dtypes.items())
 
 
 def _replacement(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> tuple[tuple[str, ...], ir.DataType] | None:

@@ -23,6 +23,8 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
 INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
+WIDER = {BOOL: ir.DataType.INT32, ir.DataType.BFLOAT16: ir.DataType.FLOAT}
+"""Dtypes in which the runtime's scatters write, but do not reduce."""
 
 REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
 """Torch's names, and ONNX's."""
@@ -59,11 +61,9 @@ def index_put(
 def _scatter_nd(op: Builder, data: Tensor, coordinates: Tensor, updates: Tensor, accumulate: bool) -> Tensor:
     if not accumulate:
         return op.ScatterND(data, coordinates, updates)
-    if data.dtype == BOOL:
-        wide = ir.DataType.INT32
-        added = op.ScatterND(op.cast(data, wide), coordinates, op.cast(updates, wide), reduction="add")
-        return op.cast(added, BOOL)
-    return op.ScatterND(data, coordinates, updates, reduction="add")
+    wide = WIDER.get(data.element, data.element)
+    added = op.ScatterND(op.cast(data, wide), coordinates, op.cast(updates, wide), reduction="add")
+    return op.cast(added, data.element)
 
 
 def _where_masked(op: Builder, self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
@@ -154,9 +154,9 @@ def _scattered(op: Builder, self: Tensor, dim: int, index: Tensor, updates: Tens
     if not self.rank:
         one = [op.reshape(x, (1,)) for x in (self, index, op.cast(updates, self.element))]
         return op.reshape(op.ScatterElements(*one, axis=0, reduction=reduction), ())
-    if self.dtype == BOOL and reduction != "none":
-        wide = ir.DataType.INT32
-        return op.cast(_scattered(op, op.cast(self, wide), dim, index, op.cast(updates, wide), reduction), BOOL)
+    if reduction != "none" and (wide := WIDER.get(self.element)) is not None:
+        narrow, wider = self.element, [op.cast(x, wide) for x in (self, updates)]
+        return op.cast(_scattered(op, wider[0], dim, index, wider[1], reduction), narrow)
     if not index.rank:
         index, updates = op.reshape(index, (1,)), op.Reshape(updates, op.ints(1))
     out = op.ScatterElements(
