@@ -13,7 +13,7 @@ from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.quantised import QUANTISED
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.statistics_defined import STATISTICS
-from trueport.torch_internals import OpOverload
+from trueport.torch_internals import OpOverload, outside_all_modes
 
 aten = torch.ops.aten
 
@@ -30,6 +30,18 @@ def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[tor
     return list(tensor.split_with_sizes(sizes, dim))
 
 
+def _triangle_indices(mask: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Known numbers give a known table; torch's formula goes through square roots, which an empty one divides by."""
+
+    def indices(row: int, col: int, offset: int = 0, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+        if not (isinstance(row, int) and isinstance(col, int)):
+            return NotImplemented
+        with outside_all_modes():
+            return mask(row, col, offset, dtype=dtype or torch.int64)
+
+    return indices
+
+
 def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
     """Torch walks over the memory by strides, which no value of a graph has."""
     if wrap or tensor.dim() != 2:
@@ -44,6 +56,8 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
     aten.tensor_split.sections: _tensor_split,
+    aten.tril_indices.default: _triangle_indices(torch.tril_indices),
+    aten.triu_indices.default: _triangle_indices(torch.triu_indices),
     aten._pack_padded_sequence.default: pack_padded,
     aten._pad_packed_sequence.default: pad_packed,
     aten.pad_sequence.default: pad_sequences,

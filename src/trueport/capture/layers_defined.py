@@ -81,9 +81,80 @@ def _rrelu_with_noise(tensor: torch.Tensor, noise: torch.Tensor, *settings: Any,
     return _rrelu(tensor, *settings, **options)
 
 
+def _bilinear(
+    one: torch.Tensor, other: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Two matrix products; torch's own way broadcasts a batch that may be empty, which the runtime does not."""
+    outputs, width, other_width = weight.shape
+    table = weight.permute(1, 0, 2).reshape(width, outputs * other_width)
+    inner = torch.mm(one.reshape(-1, width), table).reshape(*one.shape[:-1], outputs, other_width)
+    found = (inner * other.unsqueeze(-2)).sum(-1)
+    return found if bias is None else found + bias
+
+
+def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
+    """As many classes as the largest number asks for, where no number of them is given."""
+    if isinstance(num_classes, int) and num_classes == -1:
+        if tensor.numel() == 0:
+            return NotImplemented
+        num_classes = tensor.max().item() + 1
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
+
+
+def _pdist(tensor: torch.Tensor, p: float = 2) -> torch.Tensor:
+    """The distances of all pairs, the first of the pair varying slowest."""
+    first, second = torch.ones(tensor.shape[0], tensor.shape[0]).triu(1).nonzero().unbind(1)
+    return torch.linalg.vector_norm(tensor[first] - tensor[second], p, -1)
+
+
+def _segment_reduce(
+    data: torch.Tensor,
+    reduce: str,
+    *,
+    lengths: torch.Tensor | None = None,
+    indices: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Any:
+    """Each segment against each row: whether the row lies in it."""
+    if indices is not None or (lengths is None and offsets is None):
+        return NotImplemented
+    if offsets is not None:
+        starts, ends = offsets[..., :-1], offsets[..., 1:]
+    else:
+        assert lengths is not None
+        ends = lengths.cumsum(-1)
+        starts = ends - lengths
+    row = torch.arange(data.shape[axis])
+    inside = (row >= starts.unsqueeze(-1)) & (row < ends.unsqueeze(-1))
+    inside = inside.reshape(*inside.shape, *[1] * (data.dim() - axis - 1))
+    neutral = {"max": -torch.inf, "min": torch.inf, "prod": 1.0}.get(reduce, 0.0)
+    rows = torch.where(inside, data.unsqueeze(axis), torch.full((), neutral, dtype=data.dtype))
+    if reduce == "max":
+        found = rows.amax(axis + 1)
+        return found if initial is None else found.clamp(min=initial)
+    if reduce == "min":
+        found = rows.amin(axis + 1)
+        return found if initial is None else found.clamp(max=initial)
+    if reduce == "prod":
+        return rows.prod(axis + 1) * (1.0 if initial is None else initial)
+    total = rows.sum(axis + 1) + (0.0 if initial is None else initial)
+    if reduce == "sum":
+        return total
+    count = (ends - starts).reshape(*ends.shape, *[1] * (data.dim() - axis - 1)).to(data.dtype)
+    mean = total / count
+    return mean if initial is None else torch.where(count > 0, mean, initial)
+
+
 LAYERS: dict[OpOverload, Callable[..., Any]] = {
     aten.fractional_max_pool2d.default: _fractional_max_pool2d,
     aten.fractional_max_pool3d.default: _fractional_max_pool3d,
+    aten._pdist_forward.default: _pdist,
+    aten.bilinear.default: _bilinear,
+    aten.one_hot.default: _one_hot,
     aten.rrelu.default: _rrelu,
     aten.rrelu_with_noise.default: _rrelu_with_noise,
+    aten.segment_reduce.default: _segment_reduce,
 }
