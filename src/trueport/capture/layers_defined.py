@@ -101,7 +101,7 @@ def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
 
 
-def _pdist(tensor: torch.Tensor, p: float = 2) -> torch.Tensor:
+def _pdist(tensor: torch.Tensor, p: float = 2) -> Any:
     """The distances of all pairs, the first of the pair varying slowest."""
     first, second = torch.ones(tensor.shape[0], tensor.shape[0]).triu(1).nonzero().unbind(1)
     return torch.linalg.vector_norm(tensor[first] - tensor[second], p, -1)

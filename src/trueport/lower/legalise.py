@@ -1,7 +1,7 @@
 """Casts for the runtime: a node that it has no kernel for is computed in a wider dtype, and its result cast back.
 
-1. A node whose dtypes ONNX allows and have a kernel is left alone, and so is one that has no kernel in any dtype: the runtime expands
-   it by its definition in ONNX.
+1. A node whose dtypes ONNX allows and have a kernel is left alone, and so is one that has no kernel in any dtype: the
+   runtime expands it by its definition in ONNX.
 2. bfloat16 is computed in float32 and rounded back, which is what eager does on the CPU.
 3. Integers and truth are computed in the nearest wider integer that has a kernel; nothing is lost.
 4. Failing that, wide integers are computed in floating point, and float64 in float32: digits may be lost, and the

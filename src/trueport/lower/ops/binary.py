@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
 from trueport.lower.precise import function
 from trueport.lower.table import op
@@ -115,7 +116,7 @@ def fmod(op: Builder, self: Tensor, other: Operand) -> Tensor:
 def pow_scalar(op: Builder, self: Tensor, exponent: Scalar) -> Tensor:
     """pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor; the exponents that eager computes without `pow`."""
     if isinstance(exponent, Number):
-        return op.Pow(self, exponent)
+        return power(op, self, exponent)
     if exponent == 1:
         return self
     if exponent == 2:
@@ -131,14 +132,15 @@ def pow_scalar(op: Builder, self: Tensor, exponent: Scalar) -> Tensor:
             return op.Reciprocal(self)
         if exponent == -2:
             return op.Reciprocal(op.Mul(self, self))
-    return op.Pow(self, op.scalar(exponent, self.element))
+    return power(op, self, exponent)
 
 
 @op("aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar")
 def power(op: Builder, self: Operand, exponent: Operand) -> Tensor:
     """pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"""
     dtype = _dtype(self, exponent)
-    return op.Pow(op.scalar(self, dtype), op.scalar(exponent, dtype))
+    base, power = op.scalar(self, dtype), op.scalar(exponent, dtype)
+    return op.Pow(base, power) if dtype.is_floating_point() else integer_power(op, base, power)
 
 
 @op("aten::maximum")

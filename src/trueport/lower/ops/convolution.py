@@ -38,15 +38,27 @@ def convolution(
         if any(extra >= step for extra, step in zip(more["output_padding"], _each(stride, spatial), strict=True)):
             # The runtime refuses as much; cutting less off the end gives the same.
             after = [pad - extra for pad, extra in zip(pads, more.pop("output_padding"), strict=True)]
-            if min(after) < 0:
-                raise NotImplementedError(f"output_padding {list(output_padding)} beyond both stride and padding")
     strides, dilations = _each(stride, spatial), _each(dilation, spatial)
     if not transposed:
         return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
     batched = input if input.rank == weight.rank else op.Unsqueeze(input, op.ints(0))
+    beyond = [max(0, -pad) for pad in after]
     result = op.ConvTranspose(
-        batched, weight, bias, strides=strides, pads=pads + after, dilations=dilations, group=groups, **more
+        batched,
+        weight,
+        None if any(beyond) else bias,
+        strides=strides,
+        pads=pads + [max(0, pad) for pad in after],
+        dilations=dilations,
+        group=groups,
+        **more,
     )
+    if any(beyond):
+        # Nothing of the input reaches there: only the bias does.
+        nothing = [0] * (2 + spatial)
+        result = op.Pad(result, op.ints(*nothing, 0, 0, *beyond))
+        if bias is not None:
+            result = op.Add(result, op.Unsqueeze(bias, op.ints(*range(1, 1 + spatial))))
     return result if batched is input else op.Squeeze(result, op.ints(0))
 
 

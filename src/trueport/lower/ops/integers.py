@@ -1,4 +1,4 @@
-"""Divisors of whole numbers."""
+"""Divisors and powers of whole numbers."""
 
 from __future__ import annotations
 
@@ -35,3 +35,31 @@ def lcm(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     nothing = op.Equal(divisor, 0)
     part = op.Div(self, op.Where(nothing, op.const(1, divisor.element), divisor))
     return op.Where(nothing, op.const(0, divisor.element), op.Abs(op.Mul(part, other)))
+
+
+def integer_power(op: Builder, base: Tensor, exponent: Tensor) -> Tensor:
+    """Exact, and wrapping around as eager does: by the bits of the exponent, as many as its largest has.
+
+    A negative exponent gives the integer part of the fraction: 0, but for 1 and -1.
+    """
+    dtype = base.element
+    one, zero = op.const(1, dtype), op.const(0, dtype)
+    negative = op.Less(exponent, 0)
+    natural = op.Where(negative, zero, exponent)
+    natural.settle(exponent.known_sizes)
+    states = [op.expand(x, op.result.shape) for x in (one, base, natural)]
+
+    def square(_: Tensor, before: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        result, factor, rest = before
+        odd = op.Equal(op.Mod(rest, 2), 1)
+        rest = op.Div(rest, 2)
+        return any_of(op, op.Greater(rest, 0)), [
+            op.Where(odd, op.Mul(result, factor), result),
+            op.Mul(factor, factor),
+            rest,
+        ]
+
+    found = loop_while(op, int(dtype.itemsize) * 8, states, square)[0]
+    sign = op.Where(op.Equal(op.Mod(exponent, 2), 0), one, base)
+    fraction = op.Where(op.Equal(base, 1), one, op.Where(op.Equal(base, -1), sign, zero)) if dtype.min else zero
+    return op.Where(negative, fraction, found)

@@ -164,6 +164,8 @@ def clamp_max(op: Builder, self: Tensor, max: Operand) -> Tensor:
 @op("aten::hardtanh")
 def hardtanh(op: Builder, self: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor:
     """hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"""
+    if not self.element.is_floating_point():  # eager cuts the bounds off to the dtype of the tensor
+        min_val, max_val = (x if isinstance(x, Number) else int(x) for x in (min_val, max_val))
     return _clamped(op, self, min_val, max_val)
 
 
