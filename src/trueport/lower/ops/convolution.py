@@ -75,11 +75,23 @@ def _conv(
     """With or without a batch."""
     alone = input.rank < weight.rank
     x = op.reshape(input, (1, *input.known_sizes)) if alone else input
+    if groups == 1 and not op.sizes.is_positive(x.known_sizes[1]):
+        # The runtime does not come back from a convolution of no channels: one of zeros changes nothing.
+        x, weight = _one_channel_more(op, x), _one_channel_more(op, weight)
     if x.dtype == ir.DataType.DOUBLE:
         result = _by_products(op, x, weight, bias, strides, pads, dilations, groups)
     else:
         result = op.Conv(x, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
     return op.Squeeze(result, op.ints(0)) if alone else result
+
+
+def _one_channel_more(op: Builder, x: Tensor) -> Tensor:
+    batch, channels, *spatial = x.known_sizes
+    pads = [0] * (2 * x.rank)
+    pads[x.rank + 1] = 1
+    out = op.Pad(x, op.ints(*pads))
+    out.settle((batch, channels + 1, *spatial))
+    return out
 
 
 def _each(values: Sequence[int] | int, count: int) -> list[int]:

@@ -156,8 +156,18 @@ def _replaced(op: Builder, self: Tensor, part: Tensor, axis: int, start: Size, e
     return part if len(parts) == 1 else op.Concat(*parts, axis=axis)
 
 
+REDUCED_IN = {
+    ir.DataType.BOOL: ir.DataType.INT32,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+}
+"""Dtypes in which the runtime's scatters write, but do not reduce."""
+
+
 def put_rows(op: Builder, self: Tensor, rows: Tensor, src: Tensor, axis: int, reduction: str = "none") -> Tensor:
     """`self` with the rows of `src` written at the positions `rows` (1-d) of an axis."""
+    if reduction != "none" and (wide := REDUCED_IN.get(self.element)) is not None:
+        return op.cast(put_rows(op, op.cast(self, wide), rows, op.cast(src, wide), axis, reduction), self.element)
     data, updates = to_front(op, self, axis), to_front(op, src, axis)
     written = op.ScatterND(data, op.Unsqueeze(rows, op.ints(-1)), updates, reduction=reduction)
     written.settle(data.known_sizes)

@@ -76,13 +76,13 @@ def baddbmm(
     op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    return _added(op, self, op.MatMul(batch1, batch2), beta, alpha)
+    return _added(op, self, _product(op, batch1, batch2), beta, alpha)
 
 
 @op("aten::addbmm")
 def addbmm(op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    total = op.ReduceSum(op.MatMul(batch1, batch2), op.ints(0), keepdims=0)
+    total = op.ReduceSum(_product(op, batch1, batch2), op.ints(0), keepdims=0)
     return _added(op, self, total, beta, alpha)
 
 
@@ -92,16 +92,23 @@ def matmul(op: Builder, self: Tensor, other: Tensor, **_options: Any) -> Tensor:
     if self.known_sizes[-1] == 0:
         # The runtime joins a transposition with the product, and leaves what a sum over nothing should be to chance.
         return filled(op, op.result.shape, 0, op.result.dtype)
-    return op.MatMul(self, other)
+    return _product(op, self, other)
 
 
-@op("aten::bilinear")
-def bilinear(op: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor: x1 @ weight[o] @ x2"""
-    row = op.Unsqueeze(input1, op.ints(-2, -3))
-    column = op.Unsqueeze(input2, op.ints(-1, -3))
-    out = op.Squeeze(op.MatMul(op.MatMul(row, weight), column), op.ints(-1, -2))
-    return out if bias is None else op.Add(out, bias)
+def _product(op: Builder, left: Tensor, right: Tensor) -> Tensor:
+    """A product that also holds where there is nothing to add up. There the runtime broadcasts wrongly and leaves the
+    result to chance, so an open length is made one longer, by zeros; but not where an empty result follows from it."""
+    length = left.known_sizes[-1]
+    is_plain = left.rank == right.rank == 2 or op.sizes.is_positive(length) or length in op.result.shape
+    if is_plain:
+        return op.MatMul(left, right)
+    return op.MatMul(_longer(op, left, left.rank - 1), _longer(op, right, max(right.rank - 2, 0)))
+
+
+def _longer(op: Builder, x: Tensor, axis: int) -> Tensor:
+    pads = [0] * (2 * x.rank)
+    pads[x.rank + axis] = 1
+    return op.Pad(x, op.ints(*pads))
 
 
 @op("aten::cross")

@@ -18,13 +18,11 @@ from trueport.lower.ops.index import (
     positions,
     read_indices,
 )
-from trueport.lower.ops.joining import put_rows
+from trueport.lower.ops.joining import REDUCED_IN, put_rows
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
 INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
-WIDER = {BOOL: ir.DataType.INT32, ir.DataType.BFLOAT16: ir.DataType.FLOAT}
-"""Dtypes in which the runtime's scatters write, but do not reduce."""
 
 REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
 """Torch's names, and ONNX's."""
@@ -61,7 +59,7 @@ def index_put(
 def _scatter_nd(op: Builder, data: Tensor, coordinates: Tensor, updates: Tensor, accumulate: bool) -> Tensor:
     if not accumulate:
         return op.ScatterND(data, coordinates, updates)
-    wide = WIDER.get(data.element, data.element)
+    wide = REDUCED_IN.get(data.element, data.element)
     added = op.ScatterND(op.cast(data, wide), coordinates, op.cast(updates, wide), reduction="add")
     return op.cast(added, data.element)
 
@@ -154,7 +152,7 @@ def _scattered(op: Builder, self: Tensor, dim: int, index: Tensor, updates: Tens
     if not self.rank:
         one = [op.reshape(x, (1,)) for x in (self, index, op.cast(updates, self.element))]
         return op.reshape(op.ScatterElements(*one, axis=0, reduction=reduction), ())
-    if reduction != "none" and (wide := WIDER.get(self.element)) is not None:
+    if reduction != "none" and (wide := REDUCED_IN.get(self.element)) is not None:
         narrow, wider = self.element, [op.cast(x, wide) for x in (self, updates)]
         return op.cast(_scattered(op, wider[0], dim, index, wider[1], reduction), narrow)
     if not index.rank:
