@@ -165,7 +165,9 @@ def _shrunk(model: torch.nn.Module, tensors: list[torch.Tensor]) -> list[list[to
 
     def cut(these: Callable[[int], bool]) -> list[torch.Tensor]:
         return [
-            tensor[tuple(slice(0, size - 1) if size > 1 and these(size) else slice(None) for size in tensor.shape)]
+            tensor[
+                tuple(slice(0, size - 1) if size > 1 and these(size) else slice(None) for size in tensor.shape)
+            ].clone()
             if tensor.dim()
             else tensor
             for tensor in tensors
@@ -193,6 +195,9 @@ def _eager_fault(model: torch.nn.Module, tensors: list[torch.Tensor]) -> Unmeasu
             return again
         if len(first) != len(again) or not all(_same(a, b) for a, b in zip(first, again, strict=True)):
             return Unmeasurable("eager is not deterministic")
+    compact = _answers(model, [tensor.clone() for tensor in tensors])
+    if isinstance(compact, Unmeasurable) or not all(_same(a, b) for a, b in zip(first, compact, strict=True)):
+        return Unmeasurable("eager reads the memory behind a view")
     return None
 
 

@@ -29,6 +29,7 @@ from trueport.capture.quantised import grid_among
 from trueport.capture.shapes import RESULTS, CannotBeCarried
 from trueport.capture.sharing import Again
 from trueport.capture.size_values import SizeValues
+from trueport.capture.strides import BY_STRIDES, must_be_its_memory
 from trueport.capture.symbols import Symbols
 from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
 from trueport.capture.weights import MemoryKey, Owned
@@ -180,6 +181,8 @@ class Tracer:
             known = self._evaluate(op, args, kwargs)
             if known is not None:
                 return known
+        if op in BY_STRIDES:
+            must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
         returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
         self._note_unsupported(op)
         self._append(op, args, kwargs, returned)

@@ -155,11 +155,3 @@ def pixel_unshuffle(op: Builder, self: Tensor, downscale_factor: int) -> Tensor:
     apart = op.reshape(self, [*lead, channels, height, factor, width, factor])
     woven = op.transpose(apart, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
     return op.reshape(woven, op.result.shape)
-
-
-@op("aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter")
-def as_strided(op: Builder, self: Tensor, *_layout: Any) -> Tensor:
-    """as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"""
-    raise NotImplementedError(
-        "as_strided reads memory by strides, which ONNX values do not have; index the tensor instead"
-    )
