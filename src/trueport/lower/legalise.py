@@ -87,7 +87,10 @@ def _dtypes(signature: Signature, node: ir.Node) -> dict[str, ir.DataType]:
 
 def _is_allowed(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> bool:
     """Whether ONNX has the operator in these dtypes; the runtime's kernels may know more than it accepts."""
-    return all(TENSOR_NAMES.get(dtype, "") in signature.allowed.get(name, ()) for name, dtype in dtypes.items())
+    return all(
+        name not in signature.allowed or TENSOR_NAMES.get(dtype, "") in signature.allowed[name]
+        for name, dtype in dtypes.items()
+    )
 
 
 def _replacement(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> tuple[tuple[str, ...], ir.DataType] | None:
