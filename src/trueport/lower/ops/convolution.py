@@ -41,7 +41,9 @@ def convolution(
     strides, dilations = _each(stride, spatial), _each(dilation, spatial)
     if not transposed:
         return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
-    batched = input if input.rank == weight.rank else op.Unsqueeze(input, op.ints(0))
+    batched = input if input.rank == weight.rank else op.reshape(input, (1, *input.known_sizes))
+    if groups == 1 and not op.sizes.is_positive(weight.known_sizes[0]):
+        batched, weight = _one_more(op, batched, 1), _one_more(op, weight, 0)
     beyond = [max(0, -pad) for pad in after]
     result = op.ConvTranspose(
         batched,
@@ -77,7 +79,7 @@ def _conv(
     x = op.reshape(input, (1, *input.known_sizes)) if alone else input
     if groups == 1 and not op.sizes.is_positive(x.known_sizes[1]):
         # The runtime does not come back from a convolution of no channels: one of zeros changes nothing.
-        x, weight = _one_channel_more(op, x), _one_channel_more(op, weight)
+        x, weight = _one_more(op, x, 1), _one_more(op, weight, 1)
     if x.dtype == ir.DataType.DOUBLE:
         result = _by_products(op, x, weight, bias, strides, pads, dilations, groups)
     else:
@@ -85,12 +87,13 @@ def _conv(
     return op.Squeeze(result, op.ints(0)) if alone else result
 
 
-def _one_channel_more(op: Builder, x: Tensor) -> Tensor:
-    batch, channels, *spatial = x.known_sizes
+def _one_more(op: Builder, x: Tensor, axis: int) -> Tensor:
+    """One channel of zeros at the end."""
     pads = [0] * (2 * x.rank)
-    pads[x.rank + 1] = 1
+    pads[x.rank + axis] = 1
     out = op.Pad(x, op.ints(*pads))
-    out.settle((batch, channels + 1, *spatial))
+    if x.sizes is not None:
+        out.settle(tuple(size + 1 if i == axis else size for i, size in enumerate(x.sizes)))
     return out
 
 

@@ -1,0 +1,64 @@
+"""Which of several equal values comes first: torch leaves it open for `topk`, `kthvalue`, `median` and an unstable
+`sort`, and its kernels make use of that. ONNX takes the one with the lowest place.
+
+Where an answer differs from eager's, eager is asked once more with that choice made. If this is the runtime's answer,
+it is one of those that eager may give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trueport.torch_internals import TorchDispatchMode
+
+aten = torch.ops.aten
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+class FirstOfEquals(TorchDispatchMode):
+    """`met` tells whether there was a choice to make at all."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.met = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        settled = _SETTLED.get(func)
+        if settled is None:
+            return func(*args, **(kwargs or {}))
+        self.met = True
+        return settled(*args, **(kwargs or {}))
+
+
+def _sort(tensor: torch.Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Pair:
+    found = torch.sort(tensor, dim=dim, descending=descending, stable=True)
+    return found.values, found.indices
+
+
+def _topk(tensor: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
+    values, indices = _sort(tensor, dim, largest)
+    return (values.narrow(dim, 0, k), indices.narrow(dim, 0, k)) if tensor.dim() else (values, indices)
+
+
+def _kthvalue(tensor: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
+    values, indices = _sort(tensor, dim)
+    if not tensor.dim():
+        return values, indices
+    found = values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)
+    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+
+
+def _median(tensor: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+    return _kthvalue(tensor, (tensor.shape[dim] + 1) // 2 if tensor.dim() else 1, dim, keepdim)
+
+
+_SETTLED: dict[Any, Callable[..., Pair]] = {
+    aten.sort.default: _sort,
+    aten.sort.stable: _sort,
+    aten.topk.default: _topk,
+    aten.kthvalue.default: _kthvalue,
+    aten.median.dim: _median,
+}
