@@ -6,7 +6,7 @@ import copy
 import functools
 import unittest.mock
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,25 +129,20 @@ def _subject(title: str, name: str, call: _Call, other: _Call | None, free: bool
     model = calls.Call(function, lambda tensors: call.rebuild(tensors))  # a function, which copies do not copy
     if isinstance(fault := _eager_fault(model, call.tensors), Unmeasurable):
         return fault
-    more: list[Inputs] = [((tensors,), {}) for tensors in _more(model, call, other, free)]
-    axes = ([_free_axes(tensor) for tensor in call.tensors],) if free else None
+    found = [other.tensors] if other is not None and call.tensors and _same_form(call, other) else []
+    axes = None
+    if free:
+        open_sizes, shrunk = _shrunk(model, call.tensors)
+        axes = ([_free_axes(tensor, open_sizes) for tensor in call.tensors],)
+        found += shrunk
+    accepted = [tensors for tensors in found if not isinstance(_answers(model, tensors), Unmeasurable)]
+    more: list[Inputs] = [((tensors,), {}) for tensors in accepted]
     tolerance = _tolerance(model, [call.tensors, *(args[0] for args, _ in more)])
     return Subject(title, model, ((call.tensors,), {}), more, axes, calls.__file__, tolerance)
 
 
-def _free_axes(tensor: torch.Tensor) -> dict[int, Any]:
-    """Every axis of two or more: torch.export takes 0 and 1 for fixed, and broadcasting depends on them."""
-    return {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(tensor.shape) if size > 1}
-
-
-def _more(model: torch.nn.Module, call: _Call, other: _Call | None, free: bool) -> list[list[torch.Tensor]]:
-    """Other values; and, with free sizes, other sizes that eager accepts."""
-    found = []
-    if other is not None and _same_form(call, other) and call.tensors:
-        found.append(other.tensors)
-    if free:
-        found += _shrunk(model, call.tensors)
-    return [tensors for tensors in found if not isinstance(_answers(model, tensors), Unmeasurable)]
+def _free_axes(tensor: torch.Tensor, open_sizes: set[int]) -> dict[int, Any]:
+    return {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(tensor.shape) if size in open_sizes}
 
 
 def _same_form(call: _Call, other: _Call) -> bool:
@@ -159,27 +154,27 @@ def _same_form(call: _Call, other: _Call) -> bool:
     return call.spec == other.spec and form(call) == form(other)
 
 
-def _shrunk(model: torch.nn.Module, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """One row less on every free axis; where eager refuses that, on all axes of one size. Cutting keeps an order
-    sorted, a matrix positive definite and values distinct, which growing would not."""
+def _shrunk(model: torch.nn.Module, tensors: list[torch.Tensor]) -> tuple[set[int], list[list[torch.Tensor]]]:
+    """The sizes that may change, and inputs in which they did.
 
-    def cut(these: Callable[[int], bool]) -> list[torch.Tensor]:
+    Every axis of two or more is cut by one: 0 and 1 are fixed to torch.export, and broadcasting depends on them. Where
+    eager refuses that, all axes of one size are, and those are free which eager lets be cut. Cutting keeps an order
+    sorted, a matrix positive definite and values distinct, which growing would not.
+    """
+
+    def cut(these: set[int]) -> list[torch.Tensor]:
         return [
-            tensor[
-                tuple(slice(0, size - 1) if size > 1 and these(size) else slice(None) for size in tensor.shape)
-            ].clone()
+            tensor[tuple(slice(0, size - 1) if size in these else slice(None) for size in tensor.shape)].clone()
             if tensor.dim()
             else tensor
             for tensor in tensors
         ]
 
-    sizes = sorted({size for tensor in tensors for size in tensor.shape if size > 1})
-    if not sizes:
-        return []
-    everything = cut(lambda size: True)
-    if not isinstance(_answers(model, everything), Unmeasurable):
-        return [everything]
-    return [cut(lambda size, wanted=size: size == wanted) for size in sizes[:3]]  # type: ignore[misc]
+    sizes = {size for tensor in tensors for size in tensor.shape if size > 1}
+    if sizes and not isinstance(_answers(model, cut(sizes)), Unmeasurable):
+        return sizes, [cut(sizes)]
+    free = {size for size in sizes if not isinstance(_answers(model, cut({size})), Unmeasurable)}
+    return free, [cut({size}) for size in sorted(free)[:3]]
 
 
 def _eager_fault(model: torch.nn.Module, tensors: list[torch.Tensor]) -> Unmeasurable | None:

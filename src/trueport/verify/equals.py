@@ -1,5 +1,5 @@
-"""Which of several equal values comes first: torch leaves it open for `topk`, `kthvalue`, `median` and an unstable
-`sort`, and its kernels make use of that. ONNX takes the one with the lowest place.
+"""Which of several equal values comes first: torch leaves it open for `topk`, `kthvalue`, `median`, `mode` and an
+unstable `sort`, and its kernels make use of that. ONNX takes the one with the lowest place.
 
 Where an answer differs from eager's, eager is asked once more with that choice made. If this is the runtime's answer,
 it is one of those that eager may give.
@@ -55,10 +55,21 @@ def _median(tensor: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     return _kthvalue(tensor, (tensor.shape[dim] + 1) // 2 if tensor.dim() else 1, dim, keepdim)
 
 
+def _mode(tensor: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The value is settled, its place is not: the last one."""
+    values, places = aten.mode.default(tensor, dim, True)
+    if tensor.dim():
+        length = tensor.shape[dim]
+        along = torch.arange(length).reshape([length if i == dim % tensor.dim() else 1 for i in range(tensor.dim())])
+        places = torch.where(tensor == values, along, -1).amax(dim, keepdim=True)
+    return (values, places) if keepdim or not tensor.dim() else (values.squeeze(dim), places.squeeze(dim))
+
+
 _SETTLED: dict[Any, Callable[..., Pair]] = {
     aten.sort.default: _sort,
     aten.sort.stable: _sort,
     aten.topk.default: _topk,
     aten.kthvalue.default: _kthvalue,
     aten.median.dim: _median,
+    aten.mode.default: _mode,
 }

@@ -130,9 +130,12 @@ def _by_loop(
         inner = _graph(op, [here, goes_on, *states], [op.Identity(goes_on)], body(op, states, items), row)
     last, stacked = ([Tensor(op, op.new_name(stem), x.element) for x in first] for stem in ("last", "Loop"))
     op.append("Loop", [times, going, *first], [ir.AttrGraph("body", inner)], [*last, *stacked])
-    for x in stacked:
-        x.sizes = (length, *row)
-    return [from_front(op, x, axis) for x in stacked]
+    # After no round at all the runtime does not know the sizes of a row.
+    full = op.shape((length, *row))
+    rows = [op.Reshape(x, full, allowzero=1) for x in stacked]
+    for x in rows:
+        x.settle((length, *row))
+    return [from_front(op, x, axis) for x in rows]
 
 
 def _graph(

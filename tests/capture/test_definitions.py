@@ -1,0 +1,74 @@
+"""Operators that are said by others: equal to eager, with free sizes where eager has them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.lower.ops.faithful import faithful
+
+ROWS = ({0},)
+
+
+def test_covariance_with_weights():
+    weights = torch.tensor([1, 3, 2, 1])
+
+    def forward(x):
+        return torch.cov(x), torch.cov(x, correction=0, fweights=weights, aweights=weights / 2.0), torch.corrcoef(x)
+
+    faithful(forward, torch.randn(3, 4))
+
+
+def test_the_most_frequent_value():
+    faithful(lambda x: (x.mode(1), x.mode(0, keepdim=True)), torch.randint(0, 3, (4, 7)), free=({0, 1},))
+
+
+def test_the_median_of_what_is_a_number():
+    def forward(x):
+        x = torch.where(x > 1, float("nan"), x)
+        return x.nanmedian(), x.nanmedian(1).values
+
+    faithful(forward, torch.randn(4, 5), free=ROWS)
+
+
+def test_histograms():
+    edges = torch.tensor([-1.0, -0.25, 0.0, 1.5])
+
+    def forward(x):
+        return torch.histogram(x, 5), torch.histogram(x, edges, density=True), torch.histogramdd(x, [2, 3])
+
+    faithful(forward, torch.randn(20, 2))
+
+
+def test_pools_at_given_fractions():
+    samples = torch.rand(2, 3, 2)
+
+    def forward(x):
+        return F.fractional_max_pool2d(x, 2, output_size=(3, 4), return_indices=True, _random_samples=samples)
+
+    faithful(forward, torch.randn(2, 3, 9, 8))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+def test_segments(reduce):
+    lengths = torch.tensor([2, 0, 3])
+    faithful(lambda x: torch.segment_reduce(x, reduce, lengths=lengths, initial=1.0), torch.randn(5, 2), free=(None,))
+
+
+def test_distances_of_all_pairs():
+    faithful(lambda x: F.pdist(x), torch.randn(5, 3), free=ROWS)
+
+
+def test_as_many_classes_as_there_are():
+    program = faithful(lambda x: F.one_hot(x), torch.tensor([0, 2, 1]))
+    assert program(torch.tensor([4, 0, 0])).shape == (3, 5)
+
+
+def test_a_bilinear_form_of_an_empty_batch():
+    weight, bias = torch.randn(5, 3, 4), torch.randn(5)
+    faithful(lambda a, b: F.bilinear(a, b, weight, bias), torch.randn(2, 3), torch.randn(2, 4), free=({0}, {0}))
+
+
+def test_indices_of_triangles():
+    faithful(lambda x: (x + torch.tril_indices(3, 4, 1), torch.triu_indices(0, 0)), torch.zeros(1, 1))
