@@ -217,7 +217,7 @@ def _judge_floats(
 
 def as_float64(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if tensor.element_size() == 1:
         tensor = tensor.float()  # torch widens the float8 kinds one step at a time
     return tensor.double()
