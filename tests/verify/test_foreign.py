@@ -72,6 +72,24 @@ def test_nan_and_infinities_are_tried_on_request_and_have_to_stay_in_their_place
     assert {"some of them NaN", "some of them infinite"} <= {check.family for check in checked.checks}
 
 
+class Foremost(nn.Module):
+    def forward(self, x):
+        return (x > 0).float().topk(3).indices  # many are equal, and torch does not take the first of them
+
+
+@pytest.mark.parametrize("largest", [1, 0])
+def test_ties_that_arise_inside_the_model_are_no_difference_and_a_wrong_order_is(tmp_path, largest):
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["above"]),
+        helper.make_node("Cast", ["above"], ["flags"], to=FLOAT),
+        helper.make_node("TopK", ["flags", "three"], ["values", "y"], axis=1, largest=largest),
+    ]
+    constants = {"zero": (FLOAT, [], [0.0]), "three": (INT64, [1], [3])}
+    ports = [port("x", FLOAT, ["batch", 10])], [port("y", INT64, ["batch", 3])]
+    report = trueport.verify(write(tmp_path / "m.onnx", nodes, *ports, constants), Foremost(), (torch.randn(2, 10),))
+    assert report.ok == bool(largest)
+
+
 def helper_function(x):
     return x if x.sum() > 0 else other_arm(x)
 
