@@ -21,6 +21,7 @@ from trueport.program import Program, prove, refuse_path, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.run import Run
+from trueport.torch_internals import overloads_of
 from trueport.verify.check import checking_options
 from trueport.verify.comparing import Allowed
 from trueport.verify.evidence import Evidence
@@ -77,7 +78,7 @@ def export(
     asked = checking_options(thorough, seed, rtol, atol, nonfinite)
     if counterexample is not None:
         asked["evidence"] = Evidence(Path(counterexample), with_model=True)
-    run = Run(opset_version or DEFAULT_OPSET, custom_translation_table or {}, _state(state), verify, asked)
+    run = Run(opset_version or DEFAULT_OPSET, _translations(custom_translation_table), _state(state), verify, asked)
     run.random = _random(random)
     run.options(torch_options)
     with run.stage("load"):
@@ -161,6 +162,18 @@ def verify(
         )
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
+
+
+def _translations(given: Mapping[Any, Callable[..., Any]] | None) -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {}
+    for key, function in (given or {}).items():
+        try:
+            found |= dict.fromkeys(overloads_of(key), function)
+        except (TypeError, AttributeError) as unknown:
+            message = f"custom_translation_table has the key {key!r}, which is no operator: {unknown}"
+            fix = "use torch.ops.mylib.op.default, or the name: 'mylib::op'"
+            raise UsageError([UsageFault(message=message, fix=fix)]) from None
+    return found
 
 
 def _random(choice: str | None) -> bool:

@@ -7,11 +7,13 @@ on a tensor's value, a number needed where only a symbol is known, a tensor's me
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 from types import TracebackType
 
 from trueport.capture.places import Places
 from trueport.capture.shapes import CannotBeCarried
+from trueport.capture.stubs import fake_kernel_stub
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
@@ -25,8 +27,10 @@ from trueport.torch_internals import (
     DynamicOutputShapeException,
     GuardOnDataDependentSymNode,
     UnsupportedOperatorException,
+    is_custom,
 )
 
+_NO_FAKE_KERNEL = re.compile(r"no fake impl registered for <CustomOpDef\((.+?)\)>")
 _LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
 
 
@@ -47,6 +51,20 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
         return DataDependentSize(
             message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
             place=place,
+        )
+    if (name := _without_fake_kernel(failure, text)) is not None:
+        return UnsupportedOperator(
+            message=f"`{name}` does not tell torch what sizes its results have, and the trace computes no values",
+            place=place,
+            label=f"calls {name}",
+            fix=f"give it a fake kernel, and a translation (which the next run asks for):\n{fake_kernel_stub(name)}",
+        )
+    if (layout := re.search(r"aten\.\w*?(sparse|nested)\w*", text)) is not None:
+        return UnsupportedOperator(
+            message=f"`{layout[0]}` works on {layout[1]} tensors, which no ONNX operator takes",
+            place=place,
+            label=f"needs {layout[1]} tensors",
+            fix="use dense tensors: padded with a mask instead of nested, .to_dense() instead of sparse",
         )
     if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)) or "no fake impl" in text:
         return UnsupportedOperator(
@@ -75,6 +93,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
         place=place,
         fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
     )
+
+
+def _without_fake_kernel(failure: Exception, text: str) -> str | None:
+    """The name of a user's operator that torch can ask for no sizes."""
+    if isinstance(failure, UnsupportedOperatorException) and is_custom(failure.func):
+        return str(failure.func.name())
+    lacking = _NO_FAKE_KERNEL.search(text)
+    return None if lacking is None else lacking[1]
 
 
 def _instead_of_a_plain_number(text: str) -> str:

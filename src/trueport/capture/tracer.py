@@ -30,6 +30,7 @@ from trueport.capture.shapes import RESULTS, CannotBeCarried
 from trueport.capture.sharing import Again
 from trueport.capture.size_values import SizeValues
 from trueport.capture.strides import BY_STRIDES, must_be_its_memory
+from trueport.capture.stubs import translation_stub
 from trueport.capture.symbols import Symbols
 from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
 from trueport.capture.weights import MemoryKey, Owned
@@ -319,7 +320,7 @@ class Tracer:
                 message=f"`{op.name()}` has no translation to ONNX",
                 place=place,
                 label=f"calls {op.name()}",
-                fix=f'write it with other operators, or register one: @trueport.op("{op.name()}")',
+                fix=f"write it with other operators, or translate it:\n{translation_stub(op)}",
             ),
         )
 

@@ -8,7 +8,8 @@ from enum import Enum, auto
 import torch
 
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
-from trueport.torch_internals import OpOverload, decomposition_of, is_composite
+from trueport.capture.shapes import CannotBeCarried
+from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
 
 aten = torch.ops.aten
 
@@ -61,6 +62,11 @@ class Ways:
         elif schema.is_mutable:
             if not self._careful:
                 raise WritesInPlace
+            if is_custom(op) and not is_composite(op):
+                raise CannotBeCarried(
+                    f"`{op.name()}` writes into its arguments, which no ONNX operator does",
+                    "let it return the result (mutates_args=()), and write that where it is called",
+                )
             way = Way.DECOMPOSE if op in DEFINITIONS else Way.FUNCTIONALISE
         elif aliases:
             way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE

@@ -115,6 +115,17 @@ def input_kinds(job: Job) -> Iterator[Diagnostic]:
             )
 
 
+def weight_kinds(state: Snapshot) -> Iterator[Diagnostic]:
+    """Tensors of the model of a kind that ONNX has no weights of."""
+    for owned in state.tensors:
+        kind = unusual_kind(owned.tensor)
+        if kind is not None and not owned.tensor.is_quantized:
+            yield InputType(
+                message=f"the {owned.kind} {owned.name} is a {kind[0]} tensor, and weights of an ONNX model are dense",
+                fix=f"model.{owned.name} = model.{owned.name}{kind[1]}",
+            )
+
+
 def unusual_kind(value: object) -> tuple[str, str] | None:
     """The kind of a tensor that is not a plain block of numbers, and the call that makes it one."""
     if not isinstance(value, torch.Tensor):

@@ -13,7 +13,14 @@ from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
-from trueport.examine.condition import input_kinds, lazy_parameters, training_mode, unusual_kind, wrong_device
+from trueport.examine.condition import (
+    input_kinds,
+    lazy_parameters,
+    training_mode,
+    unusual_kind,
+    weight_kinds,
+    wrong_device,
+)
 from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
 from trueport.examine.refusals import refusal
@@ -57,7 +64,7 @@ def examine(job: Job, *, training: bool = False, random: bool = False) -> Examin
     if unmade:
         return Examined(diagnostics=(*job.diagnostics, *unmade))
     state = Snapshot(job.model)
-    found = [*job.diagnostics, *wrong_device(job, state), *input_kinds(job)]
+    found = [*job.diagnostics, *wrong_device(job, state), *input_kinds(job), *weight_kinds(state)]
     if any(diagnostic.is_error for diagnostic in found):
         return Examined(diagnostics=tuple(found))
     left_training = [] if training else list(training_mode(job.model, random))

@@ -111,8 +111,7 @@ def _script_signature(model: torch.jit.ScriptModule) -> inspect.Signature | None
             inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=argument.default_value if argument.has_default_value() else inspect.Parameter.empty,
         )
-        for argument in schema.arguments
-        if argument.name != "self"
+        for argument in schema.arguments[1:]  # the first is the module, whatever its author calls it
     ]
     return inspect.Signature(parameters)
 

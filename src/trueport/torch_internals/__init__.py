@@ -299,3 +299,25 @@ def quantised_operators() -> Any:
     import torch.ao.quantization.fx._decomposed
 
     return torch.ops.quantized_decomposed
+
+
+def is_custom(op: OpOverload) -> bool:
+    """Whether an operator was defined by `torch.library.custom_op` or in C++, and not by torch."""
+    return op.namespace not in ("aten", "prims", "prim", "quantized", "quantized_decomposed", "inductor", "mkldnn")
+
+
+def overloads_of(key: Any) -> list[OpOverload]:
+    """The operators that a user means by `torch.ops.mylib.op`, `.default` of it, the function that
+    `torch.library.custom_op` gave, or the name."""
+    if isinstance(key, str):
+        namespace, _, name = key.partition("::")
+        name, _, overload = name.partition(".")
+        packet = getattr(getattr(torch.ops, namespace), name)
+        return [getattr(packet, overload)] if overload else overloads_of(packet)
+    if isinstance(key, OpOverload):
+        return [key]
+    if isinstance(key, torch._ops.OpOverloadPacket):
+        return [getattr(key, name) for name in key.overloads()]
+    if isinstance(key, torch._library.custom_ops.CustomOpDef):
+        return [key._opoverload]
+    raise TypeError(f"{key!r} is not an operator")

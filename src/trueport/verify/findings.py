@@ -58,7 +58,10 @@ def failure_found(
             f"ONNX Runtime went beyond its memory limit while {while_doing}: {reason}",
         ),
     }[failure.kind]
-    return rule(message=message, seen=seen, place=place, fix=_WAYS_OUT[failure.kind])
+    fix = _WAYS_OUT[failure.kind]
+    if "is not a registered function/op" in reason:
+        fix = "a runtime that has this operator must check the model; export it with verify=False"
+    return rule(message=message, seen=seen, place=place, fix=fix)
 
 
 def empty_refused(
