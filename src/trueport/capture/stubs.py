@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.source import Place
 from trueport.torch_internals import OpOverload
+
+
+def untranslated(op: OpOverload, place: Place) -> Diagnostic:
+    """A call of an operator that nobody can translate."""
+    return UnsupportedOperator(
+        message=f"`{op.name()}` has no translation to ONNX",
+        place=place,
+        label=f"calls {op.name()}",
+        fix=f"write it with other operators, or translate it:\n{translation_stub(op)}",
+    )
 
 
 def translation_stub(op: OpOverload) -> str:

@@ -30,13 +30,12 @@ from trueport.capture.shapes import RESULTS, CannotBeCarried
 from trueport.capture.sharing import Again
 from trueport.capture.size_values import SizeValues
 from trueport.capture.strides import BY_STRIDES, must_be_its_memory
-from trueport.capture.stubs import translation_stub
+from trueport.capture.stubs import untranslated
 from trueport.capture.symbols import Symbols
 from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
 from trueport.capture.weights import MemoryKey, Owned
 from trueport.capture.writes import Writes
 from trueport.diagnostics.base import Diagnostic
-from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.source import Place
 from trueport.torch_internals import (
     FakeTensor,
@@ -314,15 +313,7 @@ class Tracer:
         if self._is_leaf(op):
             return
         place = self.places.here()
-        self.diagnostics.setdefault(
-            (op, place.where),
-            UnsupportedOperator(
-                message=f"`{op.name()}` has no translation to ONNX",
-                place=place,
-                label=f"calls {op.name()}",
-                fix=f"write it with other operators, or translate it:\n{translation_stub(op)}",
-            ),
-        )
+        self.diagnostics.setdefault((op, place.where), untranslated(op, place))
 
     # --- real tensors and wrappers
 
