@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 
 import pytest
@@ -247,3 +248,44 @@ def test_outside_a_trace_a_rewritten_generator_waits():
         assert [v.item() for v in itertools.islice(forever(torch.tensor(0.0)), 2)] == [1.0, 1.5]
     finally:
         rewriting.end()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda x: torch.stack([x.sum(0), *filter(lambda row: row.sum() > 0, x)]),
+        lambda x: sum(filter(lambda v: v > 0, x[0])) + sum(map(lambda v: v * 2, x[0])),
+        lambda x: functools.reduce(lambda a, b: a * 0.5 + b if a.sum() > b.sum() else b, x),
+        lambda x: torch.stack(list(itertools.accumulate(x, lambda a, b: a * 0.5 + b))),
+        lambda x: sum(row * i for i, row in enumerate(itertools.chain(x, [torch.ones(3)], x[:1]))),
+        lambda x: sum(x[i] * j for i, j in itertools.product(range(x.shape[0]), range(2))),
+        lambda x: x.sum(0) + sum(row.sum() for row in itertools.takewhile(lambda row: row.sum() < 1, x)),
+    ],
+    ids="filter filter-plain reduce accumulate chain product takewhile".split(),
+)
+def test_functions_that_go_through_something(model):
+    assert_kept_alive(lambda x: model(x), rows(4)[0], MANY_ROWS[:-1], dynamic_shapes=ROWS)
+
+
+def test_an_iterator_that_stops_by_a_value_is_refused():
+    """Eager catches its StopIteration; dropped like other errors, the loop would never end."""
+
+    class Halving:
+        def __init__(self, x):
+            self.x = x
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.x = self.x * 0.5
+            if self.x.abs().sum() < 0.1:
+                raise StopIteration
+            return self.x
+
+    def model(x):
+        for value in Halving(x):
+            x = x + value
+        return x
+
+    assert refused(model, SMALL_TO_LARGE[0]).code == "TP105"

@@ -202,6 +202,38 @@ def test_a_raise_in_the_last_arm():
     assert_kept_alive(model, (UP,), [(DOWN,), (UP * 5,)], ifs=1)
 
 
+def test_a_raise_that_is_caught_is_refused():
+    """Eager goes on in the `except`; dropped, the model would go on as if nothing had been raised."""
+
+    def checked(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    def model(x):
+        try:
+            return checked(x) * 2
+        except (KeyError, ValueError):
+            return x - 5
+
+    found = refused(model, (torch.ones(3),))
+    assert found.code == "TP105"
+    assert found.where.line == checked.__code__.co_firstlineno + 1
+    assert found.also[0].where.line == model.__code__.co_firstlineno + 3
+
+
+def test_a_raise_that_another_except_does_not_catch_is_dropped():
+    def model(x):
+        try:
+            if x.sum() < 0:
+                raise ValueError("negative")
+        except KeyError:
+            x = x - 5
+        return x * 2
+
+    assert_kept_alive(model, (torch.ones(3),), [(torch.zeros(3),)])
+
+
 def test_a_raise_in_a_loop():
     def model(x):
         total = x.new_zeros(())

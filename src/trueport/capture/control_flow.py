@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dis
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture import (
-    builtin_sequences,  # noqa: F401  (registers itself)
-)
+from trueport.capture import builtin_sequences, iterating  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
@@ -25,8 +21,8 @@ from trueport.capture.loops import Loops
 from trueport.capture.maybe import known
 from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
-from trueport.capture.places import Places
 from trueport.capture.questions import Questions
+from trueport.capture.raising import is_users_raise, refuse_if_caught
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.tracer import Tracer
@@ -68,6 +64,7 @@ class ControlFlow(Questions):
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:
+                refuse_if_caught(type(arm.raised), self.tracer.places)
                 self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
         regions = (arms[0].region, arms[1].region)
@@ -246,14 +243,3 @@ class ControlFlow(Questions):
 
 def _nothing(*_: Any) -> None:
     return None
-
-
-def is_users_raise(failure: Exception, places: Places) -> bool:
-    """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
-    last: TracebackType | None = failure.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None or places.is_foreign(last.tb_frame.f_code):
-        return False
-    instruction = last.tb_frame.f_code.co_code[last.tb_lasti]
-    return dis.opname[instruction] == "RAISE_VARARGS"

@@ -59,6 +59,10 @@ class Places:
     def end(self) -> None:
         self._outermost = None
 
+    def is_outermost(self, frame: FrameType) -> bool:
+        """Whether this is the frame that called the model."""
+        return frame is self._outermost
+
     def is_foreign(self, code: CodeType) -> bool:
         known = self._foreign.get(code)
         if known is None:

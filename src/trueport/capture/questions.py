@@ -15,6 +15,7 @@ from trueport.capture.graph import SizeAssumption
 from trueport.capture.lists import is_open
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import Symbolic
+from trueport.capture.raising import refuse_if_caught
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.texts import OpenText
@@ -77,6 +78,7 @@ class Questions:
             if sizes and expr.free_symbols <= known.size_symbols.keys():
                 known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
                 return
+        refuse_if_caught(AssertionError, self.tracer.places)
         self.drop("an assertion cannot fail in ONNX: the model goes on as if it held", place)
 
     def drop(self, message: str, place: Any) -> None:

@@ -78,6 +78,9 @@ class World:
             self._keep_attributes(value, depth)
 
     def _keep_cells(self, function: FunctionType, depth: int) -> None:
+        if id(function) in self._kept:
+            return
+        self._kept[id(function)] = (None, None)
         room = (function.__module__ or "").split(".")[0]
         if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():

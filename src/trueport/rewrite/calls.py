@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple next str getattr".split()
+    " len range enumerate zip reversed map list tuple next str getattr filter"
+    " reduce accumulate chain product takewhile".split()
 )
 
-_NUMERIC = frozenset({"math", "np", "numpy"})
+_MODULES = frozenset({"math", "np", "numpy", "itertools", "functools"})
 _MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
 """Imported by name as well: `from math import sqrt`."""
 
@@ -29,7 +30,7 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     is_builtin = isinstance(called, ast.Name) and (called.id in BUILTINS or called.id in _MATH)
     if isinstance(called, ast.Attribute) and called.attr == "get" and 1 <= len(node.args) <= 2 and not node.keywords:
         return same_place(runtime("get", called.value, *node.args), node)
-    is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _NUMERIC
+    is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _MODULES
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
         node.func = same_place(runtime("traced", called), node)

@@ -1,0 +1,143 @@
+"""`filter`, `functools.reduce` and functions of `itertools` over sequences whose length or items are traced.
+
+Each is a generator of ours: it calls what goes through it (see `generators.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trueport.capture.builtin_functions import traced_for
+from trueport.capture.generators import Emit, Generated
+from trueport.capture.lists import TracedList
+from trueport.capture.merging import Symbolic
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+if TYPE_CHECKING:
+    from trueport.capture.control_flow import ControlFlow
+
+Stopped = Callable[[], Any]
+
+
+def _go_through(items: Any, body: Callable[[Any], None], stopped: Stopped) -> None:
+    RUNTIME_FUNCTIONS.for_(items, body, stopped, tuple, _nothing, (), tuple)
+
+
+def _when(test: Any, then: Callable[[], None]) -> None:
+    RUNTIME_FUNCTIONS.if_(test, then, _nothing, tuple, _nothing, (), tuple)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _is_open(control: ControlFlow, items: Any) -> bool:
+    return isinstance(items, Generated) or control.sequence(items) is not None
+
+
+def _holds_traced(items: Any) -> bool:
+    return isinstance(items, torch.Tensor) or (
+        isinstance(items, (list, tuple)) and any(isinstance(item, (torch.Tensor, *Symbolic)) for item in items)
+    )
+
+
+@traced_for(filter)
+def _filter(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any) -> Any:
+    if not _is_open(control, items) and not _holds_traced(items):
+        return filter(test, items)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        _go_through(items, lambda item: _when(item if test is None else test(item), lambda: emit(item)), stopped)
+
+    return Generated(run)
+
+
+@traced_for(functools.reduce)
+def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
+    if not _is_open(control, items):
+        return functools.reduce(function, items, *initial)
+    if not initial:
+        whole = RUNTIME_FUNCTIONS.traced(list)(items)
+        items, initial = whole[1:], (whole[0],)
+    held = TracedList(initial)  # a list, since the rounds of a loop change it
+
+    def combine(item: Any) -> None:
+        held[0] = function(held[0], item)
+
+    _go_through(items, combine, lambda: False)
+    return held[0]
+
+
+@traced_for(itertools.accumulate)
+def _accumulate(control: ControlFlow, items: Any, func: Any = operator.add, *, initial: Any = None) -> Any:
+    if not _is_open(control, items):
+        return itertools.accumulate(items, func, initial=initial)
+    whole = RUNTIME_FUNCTIONS.traced(list)(items)
+    first, rest = (whole[0], whole[1:]) if initial is None else (initial, whole)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        held = TracedList([first])
+
+        def combine(item: Any) -> None:
+            held[0] = func(held[0], item)
+            emit(held[0])
+
+        emit(first)
+        _go_through(rest, combine, stopped)
+
+    return Generated(run)
+
+
+@traced_for(itertools.chain)
+def _chain(control: ControlFlow, *several: Any) -> Any:
+    if not any(_is_open(control, items) for items in several):
+        return itertools.chain(*several)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        for items in several:
+            _when(control.negate(stopped()), lambda items=items: _go_through(items, emit, stopped))  # type: ignore[misc]
+
+    return Generated(run)
+
+
+@traced_for(itertools.product)
+def _product(control: ControlFlow, *several: Any, repeat: int = 1) -> Any:
+    if not any(_is_open(control, items) for items in several):
+        return itertools.product(*several, repeat=repeat)
+    axes = [RUNTIME_FUNCTIONS.traced(list)(items) for items in several] * repeat
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        def nest(chosen: tuple[Any, ...], rest: Iterable[Any]) -> None:
+            left = tuple(rest)
+            if not left:
+                emit(chosen)
+            else:
+                _go_through(left[0], lambda item: nest((*chosen, item), left[1:]), stopped)
+
+        nest((), axes)
+
+    return Generated(run)
+
+
+@traced_for(itertools.takewhile)
+def _takewhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> Any:
+    if not _is_open(control, items) and not _holds_traced(items):
+        return itertools.takewhile(test, items)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        over = TracedList([False])
+
+        def take(item: Any) -> None:
+            fits = test(item)
+            over[0] = control.negate(fits)
+            _when(fits, lambda: emit(item))
+
+        _go_through(items, take, lambda: RUNTIME_FUNCTIONS.or_(over[0], stopped))
+
+    return Generated(run)
