@@ -59,7 +59,6 @@ def test_ours_come_before_torchlib_and_nobody_knows_the_rest():
     assert translation_for(aten.einsum.default) is None
     assert translation_for(aten.hann_window.default).style is Style.TORCHLIB
     assert not is_supported(TWICE)
-    assert not is_supported(aten.linalg_eig.default)
 
 
 def test_a_composite_operator_is_a_leaf_only_if_it_is_ours():

@@ -12,6 +12,7 @@ from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.quantised import QUANTISED
 from trueport.capture.shapes import CannotBeCarried
+from trueport.capture.stand_ins import kaiser_window
 from trueport.capture.statistics_defined import STATISTICS
 from trueport.torch_internals import OpOverload, outside_all_modes
 
@@ -61,6 +62,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten._pack_padded_sequence.default: pack_padded,
     aten._pad_packed_sequence.default: pad_packed,
     aten.pad_sequence.default: pad_sequences,
+    **dict.fromkeys((aten.kaiser_window.default, aten.kaiser_window.periodic, aten.kaiser_window.beta), kaiser_window),
     **LAYERS,
     **LINEAR_ALGEBRA,
     **STATISTICS,

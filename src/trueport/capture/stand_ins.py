@@ -114,6 +114,42 @@ def _cosine_window(length: Any, periodic: bool, alpha: float, beta: float, dtype
     return torch.where(single, torch.ones((), dtype=dtype), alpha - beta * torch.cos(turns))
 
 
+@_for(torch.kaiser_window)
+def kaiser_window(
+    window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: torch.dtype | None = None, **_: Any
+) -> torch.Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    middle = torch.full((), window_length if periodic else window_length - 1, dtype=dtype).clamp(min=1) / 2
+    apart = (torch.arange(window_length).to(dtype) - middle) / middle
+    shape = torch.i0(beta * torch.sqrt((1 - apart * apart).clamp(min=0)))
+    window = shape / torch.i0(torch.full((), beta, dtype=dtype))
+    single = torch.full((), window_length, dtype=torch.int64) == 1
+    return torch.where(single, torch.ones((), dtype=dtype), window)
+
+
+@_for(torch.istft, torch.Tensor.istft)
+def _istft(
+    input: torch.Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: torch.Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: Any = None,
+    return_complex: bool = False,
+) -> torch.Tensor:
+    """The whole signal, of which the padding in front is cut off, and then as much as `length` says.
+
+    At the very ends, where the windows fade, the whole is not defined; with `center` they are in the padding.
+    """
+    whole = torch.istft(input, n_fft, hop_length, win_length, window, False, normalized, onesided, None, return_complex)
+    signal = whole[..., n_fft // 2 :] if center else whole
+    missing = torch.sym_max(length - signal.shape[-1], 0)
+    return F.pad(signal, (0, missing))[..., :length]
+
+
 @_for(torch.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 def _pool_whole(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
     """Global average pooling written with a kernel that is the size of the picture."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import trueport
 from tests.lower.ops.faithful import faithful, operators
 
 SIGNAL = ({0, 1},)
@@ -113,3 +114,28 @@ def test_rotary_embeddings_by_complex_numbers_with_a_complex_buffer():
 
     program = faithful(Rotate(), torch.randn(2, 5, 8), free=({0, 1},))
     assert set(program.model.graph.initializers) == {"turns"}
+
+
+def test_there_and_back_in_frames_of_any_signal():
+    """The length that `istft` is to give is a free size; torch takes a plain number there."""
+
+    def forward(x):
+        window = torch.kaiser_window(16)
+        z = torch.stft(x, 16, 4, window=window, return_complex=True)
+        return torch.istft(z * 0.5, 16, 4, window=window, length=x.shape[-1]), torch.istft(z, 16, 4, window=window)
+
+    length = torch.export.Dim("length", min=32)
+    trueport.export(forward, (torch.randn(2, 50),), dynamic_shapes=({1: length},))
+
+
+def test_frames_of_a_complex_signal():
+    def forward(pairs):
+        z = torch.view_as_complex(pairs)
+        return torch.view_as_real(torch.stft(z, 8, 2, window=torch.hann_window(8), return_complex=True))
+
+    faithful(forward, torch.randn(2, 40, 2))
+
+
+def test_windows_of_any_length():
+    faithful(lambda x: torch.kaiser_window(x.shape[0], False, 6.0) * x, torch.randn(7), free=({0},))
+    faithful(lambda x: torch.kaiser_window(7, True, 6.0) * x, torch.randn(7))

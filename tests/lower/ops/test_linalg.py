@@ -168,6 +168,23 @@ def test_vectors_whose_signs_matter_are_refused():
     assert {"TP503", "TP805"} <= {found.code for found in refused.value.diagnostics}
 
 
+def test_eigenvalues_without_an_order_are_refused():
+    with pytest.raises(trueport.ExportError) as refused:
+        faithful(lambda a: linalg.eigvals(a).abs(), matrices(3, 3))
+    assert "eigvalsh" in str(refused.value.diagnostics[0])
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd"])
+def test_least_squares_by_each_driver(driver):
+    def forward(a, b):
+        found = linalg.lstsq(a, b, driver=driver)
+        return found.solution, *((found.rank,) if driver != "gels" else ())
+
+    tall, wide = (matrices(2, 5, 3), matrices(2, 5, 2, seed=1)), (matrices(2, 3, 5), matrices(2, 3, 2, seed=1))
+    check(forward, tall, rtol=1e-4, atol=1e-4)
+    check(forward, wide, rtol=1e-4, atol=1e-4)
+
+
 def test_a_product_over_nothing_is_zero():
     check(lambda a, b: a @ b.mT, (torch.zeros(2, 3, 0, dtype=torch.float64), torch.zeros(2, 5, 0, dtype=torch.float64)))
 

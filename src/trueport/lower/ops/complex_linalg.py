@@ -11,11 +11,11 @@ from typing import Any
 
 from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
-from trueport.lower.complex_numbers import Complex, complex_op
+from trueport.lower.complex_numbers import Complex, complex_only, complex_op
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.ops.axes import broadcast, count
+from trueport.lower.ops.elimination import eliminated, solution
 from trueport.lower.ops.jacobi import rotated, spectrum
-from trueport.lower.ops.linalg_lu import eliminated, solution
 from trueport.lower.ops.linalg_spectra import pseudo_inverse, symmetric_pseudo_inverse, tolerances
 from trueport.lower.ops.linalg_triangular import cholesky_factor
 from trueport.lower.ops.matrices import (
@@ -86,7 +86,7 @@ def solve_ex(op: Builder, A: Complex, B: Complex, *, left: bool = True, check_er
     """_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)
     -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)
     """
-    is_vector = B.rank == 1 or B.pairs.known_sizes[:-1] == A.pairs.known_sizes[:-2]
+    is_vector = B.rank == 1 or (B.rank == A.rank - 1 and len(op.result.shape) == B.rank)
     if is_vector:
         sizes = B.pairs.known_sizes
         B = Complex(op.reshape(B.pairs, (*sizes[:-1], 1, 2)))
@@ -239,3 +239,12 @@ def _every_second(op: Builder, values: Tensor, batch: tuple[Size, ...], number: 
     total = values.known_sizes[0]
     picked = op.Gather(values, op.Mul(op.range(number), 2), axis=1)
     return op.reshape(sized(picked, total, number), (*batch, number))
+
+
+@complex_only("aten::linalg_eig")
+def eig(op: Builder, self: Tensor | Complex) -> Any:
+    """linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"""
+    raise NotImplementedError(
+        "the eigenvalues of a matrix that need not be symmetric come in the order in which LAPACK happens to find "
+        "them; of a symmetric one, torch.linalg.eigh and eigvalsh are carried"
+    )

@@ -1,12 +1,7 @@
-"""Elimination with partial pivoting: LU, and what is found by it (solutions, inverses, determinants).
-
-One `Loop` over the columns. Rows stay where they are while it runs; which row LAPACK would have exchanged to which
-place is kept as a vector, and applied once at the end. The pivots are LAPACK's, the first largest of each column.
-"""
+"""LU, and determinants by it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -15,7 +10,7 @@ from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import broadcast, count, slice_axis
-from trueport.lower.ops.linalg_triangular import substituted
+from trueport.lower.ops.elimination import Eliminated, broadcast_solution, eliminated, pivots_of
 from trueport.lower.ops.matrices import (
     DOUBLE,
     INT32,
@@ -24,9 +19,7 @@ from trueport.lower.ops.matrices import (
     diagonal_of,
     down,
     flipped,
-    identities,
     lower_part,
-    rows_in_order,
     sized,
     smaller,
     stacked,
@@ -38,134 +31,12 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 
-@dataclass(frozen=True)
-class Eliminated:
-    """`lu` holds both factors; row order[i] of the matrix is row i of their product.
-
-    `swaps` counts from 1, as LAPACK's pivots do; `info` is the first column without a pivot, or 0.
-    """
-
-    lu: Tensor
-    order: Tensor
-    swaps: Tensor
-    info: Tensor
-
-
-def eliminated(op: Builder, a: Tensor) -> Eliminated:
-    """LU of [batch, rows, columns]."""
-    batch, rows, columns = a.known_sizes
-    steps = smaller(rows, columns)
-    places, lanes = op.range(rows), op.range(columns)
-    order = op.expand(places, (batch, rows))
-    waiting = op.expand(op.const([[True]]), (batch, rows))
-    swaps = op.expand(op.const([[0]], INT64), (batch, steps))
-    info = op.expand(op.const([[0]], INT64), (batch, 1))
-    step_places, zero = op.range(steps), op.const(0, DOUBLE)
-
-    def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
-        a, order, waiting, swaps, info = states
-        column = op.Gather(a, k, axis=2)
-        in_order = op.GatherElements(column, order, axis=1)
-        size = op.Where(op.GreaterOrEqual(places, k), op.Abs(in_order), op.const(-1, DOUBLE))
-        place = op.ArgMax(size, axis=1, keepdims=1)
-        row = op.GatherElements(order, place, axis=1)
-        displaced = op.Gather(order, op.Reshape(k, op.ints(1)), axis=1)
-        order = op.Where(op.Equal(places, k), row, op.Where(op.Equal(places, place), displaced, order))
-        waiting = op.And(waiting, op.Not(op.Equal(places, row)))
-        pivots = op.Unsqueeze(op.GatherND(a, row, batch_dims=1), op.ints(1))
-        pivot = op.Gather(pivots, k, axis=2)
-        nothing = op.Equal(pivot, zero)
-        share = op.Div(column, op.Where(nothing, op.const(1, DOUBLE), pivot))
-        shares, to_change = op.Unsqueeze(share, op.ints(2)), op.Unsqueeze(waiting, op.ints(2))
-        reduced = op.Where(op.Greater(lanes, k), op.Sub(a, op.Mul(shares, pivots)), a)
-        reduced = op.Where(op.Equal(lanes, k), shares, reduced)
-        a = op.Where(to_change, reduced, a)
-        swaps = op.Where(op.Equal(step_places, k), op.Add(place, 1), swaps)
-        info = op.Where(op.And(nothing, op.Equal(info, 0)), op.Add(k, 1), info)
-        return [a, order, waiting, swaps, info]
-
-    a, order, _, swaps, info = loop(op, op.size(steps), [a, order, waiting, swaps, info], body)
-    return Eliminated(rows_in_order(op, a, order), order, swaps, op.reshape(info, (batch,)))
-
-
-def solution(op: Builder, factors: Eliminated, b: Tensor) -> Tensor:
-    """x of a @ x = b, [batch, n, k]."""
-    half = substituted(op, factors.lu, rows_in_order(op, b, factors.order), upper=False, unit=True)
-    return substituted(op, factors.lu, half, upper=True, unit=False)
-
-
 def _parity(op: Builder, factors: Eliminated) -> Tensor:
     """[batch]: 1, or -1 after an odd number of exchanges."""
     batch, steps = factors.swaps.known_sizes
     moved = op.Not(op.Equal(factors.swaps, op.Add(op.range(steps), 1)))
     odd = op.Mod(op.ReduceSum(op.cast(moved, INT64), op.ints(1), keepdims=0), 2)
     return sized(op.cast(op.Sub(1, op.Mul(odd, 2)), DOUBLE), batch)
-
-
-def _pivots(op: Builder, factors: Eliminated, batch: tuple[Size, ...]) -> Tensor:
-    return op.cast(unstacked(op, factors.swaps, batch), INT32)
-
-
-@op("aten::_linalg_solve_ex")
-def solve_ex(op: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)
-    -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)
-    """
-    batch = batch_of(A)
-    factors = eliminated(op, stacked(op, A))
-    b, is_vector = _right_side(op, A, B)
-    wanted = broadcast(batch, batch_of(b))
-    x = _broadcast_solution(op, factors, batch, b, wanted, left)
-    result = op.Squeeze(x, op.ints(x.rank - 1)) if is_vector else x
-    lu = unstacked(op, factors.lu, batch)
-    return result, lu, _pivots(op, factors, batch), op.cast(unstacked(op, factors.info, batch), INT32)
-
-
-def _right_side(op: Builder, A: Tensor, B: Tensor) -> tuple[Tensor, bool]:
-    """B as matrices. It is a batch of vectors if its sizes are those of A without the last one."""
-    if B.rank == 1 or B.known_sizes == A.known_sizes[:-1]:
-        column = op.Unsqueeze(B, op.ints(B.rank))
-        return sized(column, *B.known_sizes, 1), True
-    return B, False
-
-
-def _broadcast_solution(
-    op: Builder, factors: Eliminated, batch: tuple[Size, ...], b: Tensor, wanted: tuple[Size, ...], left: bool
-) -> Tensor:
-    """x of a @ x = b, or of x @ a = b, where one batch may be broadcast to the other."""
-    n = factors.lu.known_sizes[1]
-    if batch != wanted:
-        lu = op.expand(unstacked(op, factors.lu, batch), (*wanted, n, n))
-        order = op.expand(unstacked(op, factors.order, batch), (*wanted, n))
-        total = count(wanted)
-        factors = Eliminated(op.reshape(lu, (total, n, n)), op.reshape(order, (total, n)), factors.swaps, factors.info)
-    b = stacked(op, op.expand(b, (*wanted, *b.known_sizes[-2:])))
-    x = solution(op, factors, b) if left else flipped(op, transposed_solution(op, factors, flipped(op, b)))
-    return unstacked(op, x, wanted)
-
-
-def transposed_solution(op: Builder, factors: Eliminated, b: Tensor) -> Tensor:
-    """x of a.T @ x = b: U.T, then L.T, then the rows go back where they were."""
-    lu = flipped(op, factors.lu)
-    half = substituted(op, lu, b, upper=False, unit=False)
-    x = substituted(op, lu, half, upper=True, unit=True)
-    return rows_in_order(op, x, _inverse_order(op, factors.order))
-
-
-def _inverse_order(op: Builder, order: Tensor) -> Tensor:
-    batch, n = order.known_sizes
-    places = op.expand(op.range(n), (batch, n))
-    return sized(op.ScatterElements(order, order, places, axis=1), batch, n)
-
-
-@op("aten::linalg_inv_ex")
-def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
-    """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)"""
-    a, batch = stacked(op, A), batch_of(A)
-    factors = eliminated(op, a)
-    total, n = a.known_sizes[:2]
-    x = solution(op, factors, identities(op, total, n))
-    return unstacked(op, x, batch), op.cast(unstacked(op, factors.info, batch), INT32)
 
 
 @op("aten::linalg_det", "aten::det", "aten::_linalg_det")
@@ -180,7 +51,7 @@ def det(op: Builder, self: Tensor) -> Any:
     result = unstacked(op, sized(op.Mul(product, _parity(op, factors)), count(batch)), batch)
     if op.node is None or len(op.node.outputs) == 1:
         return result
-    return result, unstacked(op, factors.lu, batch), _pivots(op, factors, batch)
+    return result, unstacked(op, factors.lu, batch), pivots_of(op, factors, batch)
 
 
 @op("aten::_linalg_slogdet")
@@ -193,7 +64,7 @@ def slogdet(op: Builder, A: Tensor) -> Any:
     log = op.ReduceSum(op.Log(op.Abs(diagonal)), op.ints(1), keepdims=0)
     total = count(batch)
     sign, log = (unstacked(op, sized(x, total), batch) for x in (sign, log))
-    return sign, log, unstacked(op, factors.lu, batch), _pivots(op, factors, batch)
+    return sign, log, unstacked(op, factors.lu, batch), pivots_of(op, factors, batch)
 
 
 @op("aten::linalg_lu_factor_ex")
@@ -204,7 +75,7 @@ def lu_factor_ex(op: Builder, A: Tensor, *, pivot: bool = True, check_errors: bo
     batch = batch_of(A)
     factors = eliminated(op, stacked(op, A))
     info = op.cast(unstacked(op, factors.info, batch), INT32)
-    return unstacked(op, factors.lu, batch), _pivots(op, factors, batch), info
+    return unstacked(op, factors.lu, batch), pivots_of(op, factors, batch), info
 
 
 @op("aten::linalg_lu")
@@ -276,6 +147,6 @@ def lu_solve(op: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool =
     wanted = broadcast(batch, batch_of(B))
     if adjoint:
         # x @ a = b is a.T @ x.T = b.T: both flips together are the other side.
-        flipped_x = _broadcast_solution(op, factors, batch, flipped(op, B), wanted, not left)
+        flipped_x = broadcast_solution(op, factors, batch, flipped(op, B), wanted, not left)
         return flipped(op, flipped_x)
-    return _broadcast_solution(op, factors, batch, B, wanted, left)
+    return broadcast_solution(op, factors, batch, B, wanted, left)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import slice_axis
 from trueport.lower.ops.matrices import (
     DOUBLE,
     batch_of,
+    columns_in_order,
+    down,
     flipped,
     identities,
     sized,
@@ -28,34 +31,59 @@ from trueport.lower.tensor import Tensor
 
 def reflected(op: Builder, a: Tensor) -> tuple[Tensor, Tensor]:
     """LAPACK's geqrf of [batch, rows, columns]: the reflections with R, and tau [batch, steps]."""
+    steps = smaller(*a.known_sizes[1:])
+    taus = op.expand(op.const([[0.0]], DOUBLE), (a.known_sizes[0], steps))
+
+    def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
+        before, taus = states
+        after, tau = _reflection(op, before, a.known_sizes[1], a.known_sizes[2], k)
+        return [after, op.Where(op.Equal(op.range(steps), k), tau, taus)]
+
+    vectors, taus = loop(op, op.size(steps), [a, taus], body)
+    return vectors, taus
+
+
+def reflected_by_pivots(op: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """LAPACK's geqp3: the same, with the longest column that is left first; and the order [batch, columns]."""
     batch, rows, columns = a.known_sizes
     steps = smaller(rows, columns)
     taus = op.expand(op.const([[0.0]], DOUBLE), (batch, steps))
-    places, lanes, step_places = op.range(rows), op.range(columns), op.range(steps)
-    zero, one = op.const(0, DOUBLE), op.const(1, DOUBLE)
+    lanes = op.range(columns)
+    order = op.expand(lanes, (batch, columns))
 
     def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
-        a, taus = states
-        at = op.Reshape(k, op.ints(1))
-        column = op.Gather(a, k, axis=2)
-        alpha = op.Gather(column, at, axis=1)
-        below = op.Where(op.Greater(places, k), column, zero)
-        length = _length(op, below)
-        beta = op.Sqrt(op.Add(op.Mul(alpha, alpha), op.Mul(length, length)))
-        beta = op.Where(op.Less(alpha, zero), beta, op.Neg(beta))
-        idle = op.Equal(length, zero)
-        beta = op.Where(idle, alpha, beta)
-        tau = op.Where(idle, zero, op.Div(op.Sub(beta, alpha), op.Where(idle, one, beta)))
-        tail = op.Div(below, op.Where(idle, one, op.Sub(alpha, beta)))
-        v = op.Unsqueeze(op.Where(op.Equal(places, k), one, tail), op.ints(2))
-        changed = _applied(op, v, op.Unsqueeze(tau, op.ints(2)), a)
-        changed = op.Where(op.Greater(lanes, k), changed, a)
-        first = op.Where(op.Equal(places, k), beta, op.Where(op.Greater(places, k), tail, column))
-        a = op.Where(op.Equal(lanes, k), op.Unsqueeze(first, op.ints(2)), changed)
-        return [a, op.Where(op.Equal(step_places, k), tau, taus)]
+        before, taus, order = states
+        left = op.Where(op.GreaterOrEqual(down(op, rows), k), before, op.const(0.0, DOUBLE))
+        squares = op.ReduceSum(op.Mul(left, left), op.ints(1), keepdims=0)
+        place = op.ArgMax(op.Where(op.GreaterOrEqual(lanes, k), squares, op.const(-1.0, DOUBLE)), axis=1, keepdims=1)
+        swapped = op.Where(op.Equal(lanes, k), place, op.Where(op.Equal(lanes, place), k, lanes))
+        before = columns_in_order(op, sized(before, batch, rows, columns), sized(swapped, batch, columns))
+        after, tau = _reflection(op, before, rows, columns, k)
+        taus = op.Where(op.Equal(op.range(steps), k), tau, taus)
+        return [after, taus, op.GatherElements(order, swapped, axis=1)]
 
-    a, taus = loop(op, op.size(steps), [a, taus], body)
-    return a, taus
+    vectors, taus, order = loop(op, op.size(steps), [a, taus, order], body)
+    return vectors, taus, order
+
+
+def _reflection(op: Builder, a: Tensor, rows: Size, columns: Size, k: Tensor) -> tuple[Tensor, Tensor]:
+    """One step: the reflection that clears column k below the diagonal, applied and kept; and its tau [batch, 1]."""
+    places, lanes = op.range(rows), op.range(columns)
+    zero, one = op.const(0, DOUBLE), op.const(1, DOUBLE)
+    column = op.Gather(a, k, axis=2)
+    alpha = op.Gather(column, op.Reshape(k, op.ints(1)), axis=1)
+    below = op.Where(op.Greater(places, k), column, zero)
+    length = _length(op, below)
+    beta = op.Sqrt(op.Add(op.Mul(alpha, alpha), op.Mul(length, length)))
+    beta = op.Where(op.Less(alpha, zero), beta, op.Neg(beta))
+    idle = op.Equal(length, zero)
+    beta = op.Where(idle, alpha, beta)
+    tau = op.Where(idle, zero, op.Div(op.Sub(beta, alpha), op.Where(idle, one, beta)))
+    tail = op.Div(below, op.Where(idle, one, op.Sub(alpha, beta)))
+    v = op.Unsqueeze(op.Where(op.Equal(places, k), one, tail), op.ints(2))
+    changed = op.Where(op.Greater(lanes, k), _applied(op, v, op.Unsqueeze(tau, op.ints(2)), a), a)
+    first = op.Where(op.Equal(places, k), beta, op.Where(op.Greater(places, k), tail, column))
+    return op.Where(op.Equal(lanes, k), op.Unsqueeze(first, op.ints(2)), changed), tau
 
 
 def _length(op: Builder, x: Tensor) -> Tensor:
@@ -94,10 +122,10 @@ def qr_of(op: Builder, a: Tensor, *, complete: bool = False) -> tuple[Tensor, Te
     width = rows if complete else smaller(rows, columns)
     vectors, taus = reflected(op, a)
     q = product_with(op, vectors, taus, identities(op, batch, rows, width), first_to_last=False)
-    return q, _triangle(op, vectors, complete=complete)
+    return q, triangle(op, vectors, complete=complete)
 
 
-def _triangle(op: Builder, vectors: Tensor, *, complete: bool) -> Tensor:
+def triangle(op: Builder, vectors: Tensor, *, complete: bool) -> Tensor:
     batch, rows, columns = vectors.known_sizes
     least = rows if complete else smaller(rows, columns)
     return upper_part(op, sized(slice_axis(op, vectors, 1, 0, least), batch, least, columns))
@@ -110,7 +138,7 @@ def qr(op: Builder, A: Tensor, mode: str = "reduced") -> Any:
     if mode == "r":
         vectors, _ = reflected(op, stacked(op, A))
         nothing = sized(op.const([], A.element), 0)
-        return nothing, unstacked(op, _triangle(op, vectors, complete=False), batch)
+        return nothing, unstacked(op, triangle(op, vectors, complete=False), batch)
     q, r = qr_of(op, stacked(op, A), complete=mode == "complete")
     return unstacked(op, q, batch), unstacked(op, r, batch)
 

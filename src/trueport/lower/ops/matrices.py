@@ -115,3 +115,10 @@ def rows_in_order(op: Builder, x: Tensor, order: Tensor) -> Tensor:
 
 def columns_in_order(op: Builder, x: Tensor, order: Tensor) -> Tensor:
     return flipped(op, rows_in_order(op, flipped(op, x), order))
+
+
+def inverse_order(op: Builder, order: Tensor) -> Tensor:
+    """The order that undoes one, [batch, n]."""
+    batch, n = order.known_sizes
+    places = op.expand(op.range(n), (batch, n))
+    return sized(op.ScatterElements(order, order, places, axis=1), batch, n)
