@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-_TIMES_THE_CLOCK = 4.0
+_TIMES_THE_CLOCK = 2.0
 """By the clock on the wall it may take so many times as long, and no longer."""
 
 

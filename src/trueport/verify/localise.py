@@ -36,6 +36,11 @@ class Localiser:
     laboratory: Laboratory
     working: tuple[torch.dtype, ...]
 
+    @property
+    def precision(self) -> float:
+        """The rounding step of the coarsest dtype that the model computes in."""
+        return max((torch.finfo(dtype).eps for dtype in self.working), default=torch.finfo(torch.float32).eps)
+
     def first(self, graph: Graph, inputs: Mapping[str, Any], inside: str = "") -> Divergence | None:
         """The first operator that differs on these inputs; None where none does, or the graph does not run."""
         try:
