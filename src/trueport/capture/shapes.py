@@ -157,3 +157,10 @@ def _packed_lstm(
 def _fake_quantized(self: torch.Tensor, *_settings: Any) -> torch.Tensor:
     """Torch asks a kernel that reads the scale."""
     return torch.empty_like(self)
+
+
+@result_of(aten._ctc_loss.default, aten._ctc_loss.Tensor)
+def _ctc_loss(log_probs: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The second, whose sizes depend on the longest text, is for the backward pass."""
+    times, batch = log_probs.shape[:2]
+    return log_probs.new_empty((batch,)), log_probs.new_empty((batch, times, 1))
