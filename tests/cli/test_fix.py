@@ -107,7 +107,7 @@ def test_what_has_no_fix_is_told_and_left_alone(model: Path) -> None:
     shown = fix("model.py:Net", "-i", "x:Nx4", "--write")
     assert shown.exit_code == Exit.FINDINGS, shown.output
     assert "error[TP401]" in shown.stdout
-    assert "has to be mended by hand" in shown.stdout
+    assert "no known edit fits this line" in shown.stdout
     assert "own(x)" in model.read_text()
 
 
@@ -149,4 +149,12 @@ def test_a_command_is_told_as_it_can_be_typed() -> None:
     )
     assert typed.text("export") == "trueport export 'my model.py:Net' -i x:Nx4 --dim N=1..8 --thorough --rtol 1e-3"
     assert typed.with_range("N", 2, None).dims == ("N=2..",)
+    assert typed.with_fixed_size("N", 4) == Command("my model.py:Net", ("x:4x4",), (), typed.options)
+    others = Command("m.py:Net", ("N:NxNN:f16@0..9", "NxH", "y=@N.npy"))
+    assert others.with_fixed_size("N", 4).inputs == ("N:4xNN:f16@0..9", "4xH", "y=@N.npy")
     assert typed.with_constant("axis").with_constant("axis").given("constants") == "axis"
+
+
+def test_check_mentions_the_command_where_a_fix_may_help(model: Path) -> None:
+    shown = CliRunner().invoke(main, ["check", "model.py:Net", "-i", "x:Nx4"])
+    assert "`trueport fix` with the same arguments" in shown.stderr

@@ -131,7 +131,7 @@ def test_nothing_is_offered_while_another_finding_has_no_fix(model: Path) -> Non
     assert len(sought.state.taken) == 2
     assert not sought.found_a_way
     said = list(in_vain(sought))
-    assert said[0] == "TP401 model.py:8: has to be mended by hand; write it otherwise"
+    assert said[0] == "TP401 model.py:8: no known edit fits this line; write it otherwise"
     assert "2 other findings would be gone" in said[1] and "not offered" in said[1]
 
 

@@ -9,7 +9,7 @@ import click
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request
-from trueport.cli.showing import Showing, showing_options
+from trueport.cli.showing import Showing, mention_fix, showing_options
 
 
 @click.command()
@@ -31,4 +31,5 @@ def check(target: str, debug: bool, **options: Any) -> None:
 
             report = run(request.model, request.args, **request.options, **checking)
         ended = showing.finish(report)
+        mention_fix(report)
     raise SystemExit(ended)

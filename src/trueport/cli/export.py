@@ -10,7 +10,7 @@ import click
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import model_options, read_request, refuse_unwritable
-from trueport.cli.showing import Showing, showing_options
+from trueport.cli.showing import Showing, mention_fix, showing_options
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
 from trueport.report.versions import installed_versions
@@ -76,4 +76,5 @@ def export(
                 traceback.print_exc()
             report = Report(model=target, diagnostics=refused.diagnostics, versions=installed_versions())
         ended = showing.finish(report)
+        mention_fix(report)
     raise SystemExit(ended)

@@ -12,6 +12,7 @@ from trueport.cli.outcome import Exit, ending, offer_bundle, show
 from trueport.cli.request import usage_error
 from trueport.cli.saving import refuse_report, report_option, save_report
 from trueport.diagnostics.registry import all_rules
+from trueport.fix.registry import fixes_for
 from trueport.report import Report
 from trueport.report.choice import chosen, kept_all_the_same
 from trueport.report.formats import FORMATS
@@ -74,6 +75,12 @@ class Showing:
             click.echo(f"--ignore {code}: it is an error here, and errors are always shown", err=True)
         offer_bundle(report.diagnostics)
         return ending(report.diagnostics)
+
+
+def mention_fix(report: Report) -> None:
+    """Where a fix answers one of the errors, say how to have it tried."""
+    if any(fixes_for(found.code) for found in report.errors):
+        click.echo("`trueport fix` with the same arguments looks for an edit, or a flag, that mends this", err=True)
 
 
 def _codes(option: str, given: Iterable[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,19 @@ class Command:
         others = tuple(text for text in self.dims if text.partition("=")[0].strip() != name)
         bounds = f"{'' if low is None else low}..{'' if high is None else high}"
         return replace(self, dims=(*others, f"{name}={bounds}"))
+
+    def with_fixed_size(self, name: str, value: int) -> Command:
+        """A free size as a number, wherever an input has it; what was said of its range goes."""
+
+        def fixed(text: str) -> str:
+            end = next((at for at, letter in enumerate(text) if letter in "@="), len(text))
+            words = text[:end].split(":")
+            sizes = 0 if len(words) == 1 else 1  # a name may come first, and may be the letter of a size
+            words[sizes] = re.sub(rf"(?:(?<=x)|^){re.escape(name)}(?=x|$)", str(value), words[sizes])
+            return ":".join(words) + text[end:]
+
+        dims = tuple(text for text in self.dims if text.partition("=")[0].strip() != name)
+        return replace(self, inputs=tuple(map(fixed, self.inputs)), dims=dims)
 
     def with_input(self, old: str, new: str) -> Command:
         return replace(self, inputs=tuple(new if text == old else text for text in self.inputs))

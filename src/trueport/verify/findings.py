@@ -139,6 +139,7 @@ def size_not_moved(name: str, values: tuple[int, ...]) -> Diagnostic:
     return NotVerified(
         message=f"`{name}` is declared free, but eager accepted no size other than {tried} among those tried",
         fix=f"if `{name}` is always {tried}, do not declare it free; otherwise declare its range",
+        facts={"size": name, "value": tried} if len(values) == 1 else {},
     )
 
 
