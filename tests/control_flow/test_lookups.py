@@ -57,8 +57,11 @@ def test_a_layer(kind):
         lambda t, x: x * 2 if {0: "up", 1: "down", 2: "up"}[int(t)] == "up" else x,
         lambda t, x: x * 2 if str(t.item()) == "1" else x,
         lambda t, x: [{"scale": 2.0}, {"scale": 3.0}, {"scale": 4.0}][int(t)]["scale"] * x,
+        lambda t, x: {True: x * 2, False: -x}[bool(t > 1)],
+        lambda t, x: [x, -x][bool(t > 1)] * {1: 3.0, 0: 2.0, 2: 9.0}[bool(t > 1)],
+        lambda t, x: x * [1.0, 2.0, 3.0][t > 1],
     ],
-    ids="dict get functions sizes stacked in text compared nested".split(),
+    ids="dict get functions sizes stacked in text compared nested truth truths truth-of-a-tensor".split(),
 )
 def test_a_table(compute):
     assert_kept_alive(lambda t, x: compute(t, x), THREE[1], THREE)

@@ -11,6 +11,7 @@ from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.fix.command import Command
 from trueport.fix.edit import Edit, SourceFile
@@ -27,11 +28,13 @@ import torch.nn.functional as F
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        x = x * math.sqrt(x.sum())
+        x = x * math.floor(x.sum())
         x = F.dropout(x)
-        return {True: x, False: -x}[bool(x.sum() > 0)]
+        for _ in [None] * int(x.sum()):
+            x = x + 1
+        return x
 """
-ROOT, DROPOUT, CHOICE = 7, 8, 9
+STEP, DROPOUT, LOOP = 7, 8, 9
 
 Judge = Callable[[str], tuple[list[Diagnostic], Kept]]
 
@@ -60,10 +63,10 @@ def search(path: Path, judge: Judge) -> Sought:
 
 def findings(path: Path, text: str) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    if "math.sqrt(x" in text:
-        found.append(BranchOnTensor(message="needs a value", place=at(path, ROOT)))
-    if "[bool(" in text:
-        found.append(BranchOnTensor(message="needs a value", place=at(path, CHOICE)))
+    if "math.floor(x" in text:
+        found.append(BranchOnTensor(message="needs a value", place=at(path, STEP)))
+    if "[None] *" in text:
+        found.append(LoopOnTensor(message="loops by a value", place=at(path, LOOP)))
     return found
 
 
@@ -72,8 +75,8 @@ def test_all_findings_are_fixed_together(model: Path) -> None:
     assert sought.found_a_way
     assert len(sought.state.taken) == 2
     (change,) = sought.changes
-    assert "torch.sqrt(x.sum())" in change.after.text
-    assert "(x if x.sum() > 0 else (-x))" in change.after.text
+    assert "torch.floor(x.sum())" in change.after.text
+    assert "in range(int(x.sum())):" in change.after.text
     assert model.read_text() == MODEL
 
 
@@ -85,36 +88,34 @@ def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
         return (findings(model, text) if "self.training" in text else [random]), Kept()
 
     sought = search(model, judge)
-    assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP101", "TP101"]
+    assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP101", "TP102"]
     assert sought.found_a_way
 
 
 def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        changed = "torch.sqrt" in text
+        changed = "torch.floor" in text
         return findings(model, text), Kept(0, "values 2 instead of 3" if changed else "")
 
     sought = search(model, judge)
     assert not sought.found_a_way
-    assert [proposal.says for _, proposal in sought.state.taken] == [
-        "choose with what can be kept alive: (x if x.sum() > 0 else (-x))"
-    ]
+    assert [proposal.says for _, proposal in sought.state.taken] == ["loop over range(int(x.sum()))"]
     assert any("another answer than before" in why for _, _, why in sought.rejected)
 
 
 def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        if "torch.sqrt" in text:
-            return [EagerRefuses(message="TypeError: sqrt()", place=at(model, ROOT))], Kept()
+        if "torch.floor" in text:
+            return [EagerRefuses(message="TypeError: floor()", place=at(model, STEP))], Kept()
         return findings(model, text)[:1], Kept()
 
     sought = search(model, judge)
     assert not sought.state.taken
-    assert [why for _, _, why in sought.rejected] == ["the edited model does not run: TypeError: sqrt()"]
+    assert [why for _, _, why in sought.rejected] == ["the edited model does not run: TypeError: floor()"]
 
 
 def test_an_edit_that_does_not_remove_its_finding_is_not_taken(model: Path) -> None:
-    stays = BranchOnTensor(message="needs a value", place=at(model, ROOT))
+    stays = BranchOnTensor(message="needs a value", place=at(model, STEP))
     sought = search(model, lambda _: ([stays], Kept()))
     assert not sought.state.taken
     assert [why for _, _, why in sought.rejected] == ["TP101 stays"]
@@ -147,6 +148,6 @@ def test_a_line_is_known_by_where_it_has_moved_to(model: Path) -> None:
     source = SourceFile.read(model)
     state = State(Command("model.py:Net"), {model: source})
     above = [Edit(model, source.line_start(2), source.line_start(2), "import numpy\nimport os\n")]
-    assert moved(Where(str(model), CHOICE), state, above) == CHOICE + 2
-    below = [Edit(model, source.line_start(CHOICE), source.line_start(CHOICE), "\n")]
-    assert moved(Where(str(model), ROOT), state, below) == ROOT
+    assert moved(Where(str(model), LOOP), state, above) == LOOP + 2
+    below = [Edit(model, source.line_start(LOOP), source.line_start(LOOP), "\n")]
+    assert moved(Where(str(model), STEP), state, below) == STEP

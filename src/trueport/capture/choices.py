@@ -21,7 +21,7 @@ from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 _NOTHING = object()
 
 
@@ -38,7 +38,8 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
     number = key.item() if isinstance(key, torch.Tensor) else key
     if isinstance(container, _SEQUENCES):
         values = list(container)
-        if values and all(isinstance(v, torch.Tensor) for v in values) and len({_signature(v) for v in values}) == 1:
+        alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
+        if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
             return get_item(torch.stack(values), number)
         count = len(values)
         tests: list[Callable[[], Any]] = [_later(_is_position, number, i, count) for i in range(count)]
@@ -76,11 +77,20 @@ def _may_be(key: Any, candidate: Any) -> bool:
 def _is_key(key: Any, candidate: Any) -> Any:
     if isinstance(key, OpenText):
         return key.number == key.number_in(candidate)
-    return key == candidate
+    return _is_truth(key, candidate) if isinstance(key, torch.SymBool) else key == candidate
+
+
+def _is_truth(key: torch.SymBool, candidate: Any) -> Any:
+    """A truth is found under True and 1, or False and 0; torch does not compare one with a number."""
+    if candidate not in (0, 1):
+        return False
+    return key if candidate else torch.sym_not(key)
 
 
 def _is_position(number: Any, position: int, count: int) -> Any:
     """A negative number counts from the end."""
+    if isinstance(number, torch.SymBool):
+        return _is_truth(number, position)
     return (number == position) | (number == position - count)
 
 

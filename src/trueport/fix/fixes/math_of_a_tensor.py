@@ -10,15 +10,12 @@ from trueport.fix.case import Case, Proposal
 from trueport.fix.edit import Edit
 from trueport.fix.syntax import dotted, imported_as
 
-_ALIKE = frozenset(
-    "sqrt exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil trunc erf erfc "
-    "lgamma hypot fmod isnan isinf isfinite copysign exp2".split()
-)
-_RENAMED = {"pow": "pow", "fabs": "abs", "degrees": "rad2deg", "radians": "deg2rad"}
+_ALIKE = frozenset({"floor", "ceil", "trunc", "remainder"})
+"""What asks a tensor for its number; the other functions of `math` are kept in the graph as they are."""
 
 
 class MathOfATensor(Fix):
-    """`math.sqrt(x.sum())` becomes `torch.sqrt(x.sum())`: `math` asks the tensor for its number, torch does not."""
+    """`math.floor(x.sum())` becomes `torch.floor(x.sum())`: `math` asks the tensor for its number, torch does not."""
 
     codes = ("TP101", "TP204")
 
@@ -29,7 +26,7 @@ class MathOfATensor(Fix):
         edits: list[Edit] = []
         for call in case.on_the_line(ast.Call):
             head, _, name = dotted(call.func).rpartition(".")
-            if head == math and (name in _ALIKE or name in _RENAMED) and not isinstance(call.args[0], ast.Constant):
-                edits.append(case.source.replace(call.func, f"{torch}.{_RENAMED.get(name, name)}"))
+            if head == math and name in _ALIKE and not isinstance(call.args[0], ast.Constant):
+                edits.append(case.source.replace(call.func, f"{torch}.{name}"))
         if edits:
             yield Proposal(f"use torch's own: {edits[0].text}", tuple(edits))
