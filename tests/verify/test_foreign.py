@@ -72,6 +72,15 @@ def test_nan_and_infinities_are_tried_on_request_and_have_to_stay_in_their_place
     assert {"some of them NaN", "some of them infinite"} <= {check.family for check in checked.checks}
 
 
+def test_a_file_that_agrees_on_no_input_is_followed_as_far_as_it_has_eagers_values(tmp_path):
+    nodes = [helper.make_node("Mul", ["x", "two"], ["double"]), helper.make_node("Sub", ["double", "one"], ["y"])]
+    constants = {"two": (FLOAT, [], [2.0]), "one": (FLOAT, [], [1.0])}
+    path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y")], constants)
+    (found,) = trueport.verify(path, Layers(), (torch.rand(2, 3),)).errors
+    assert found.where.line == Layers.forward.__code__.co_firstlineno + 3
+    assert "begins at `add`, from which on the file has none of eager's values" in found.seen
+
+
 class Foremost(nn.Module):
     def forward(self, x):
         return (x > 0).float().topk(3).indices  # many are equal, and torch does not take the first of them

@@ -7,7 +7,6 @@ that the exporter fused are found on neither, and say nothing.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import warnings
@@ -88,27 +87,39 @@ class Recogniser:
 
     def first(self, failing: Sequence[object], agreeing: Sequence[object]) -> Divergence | None:
         """The first of eager's values that the file has on the agreeing input and not on the failing one."""
-        if self.path.stat().st_size > _LARGEST_FILE:
+        theirs = self._theirs(agreeing, failing)
+        if theirs is None:
             return None
-        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        try:
-            tapped = _tapped(self.path, folder / "tapped.onnx")
-            with self.worker.load(tapped, self.limits, Optimisation.NONE) as loaded:
-                theirs = [_by_shape(loaded.run(self.feed(values))) for values in (agreeing, failing)]
-        except (WorkerFailure, OSError, ValueError):
-            return None  # a file that cannot be tapped, or only runs as a whole
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         right, wrong = (self._noted(values) for values in (agreeing, failing))
         for key, value in wrong.values.items():
             known = right.values.get(key)
             if known is not None and self._has(theirs[0], known) and not self._has(theirs[1], value):
-                file, line, name, _ = key
-                return Divergence(
-                    Place((Where(file, line),)),
-                    f"begins at `{name}`, whose value the file has on other inputs and not on this one",
-                )
+                return _at(key, "whose value the file has on other inputs and not on this one")
         return None
+
+    def lost_after(self, failing: Sequence[object]) -> Divergence | None:
+        """Where no input agrees: after the last of eager's values that the file has."""
+        theirs = self._theirs(failing)
+        if theirs is None:
+            return None
+        noted = list(self._noted(failing).values.items())
+        has = [self._has(theirs[0], value) for _, value in noted]
+        if True not in has or has[-1]:
+            return None
+        last = len(has) - 1 - has[::-1].index(True)
+        return _at(noted[last + 1][0], "from which on the file has none of eager's values")
+
+    def _theirs(self, *inputs: Sequence[object]) -> list[Mapping[tuple[int, ...], Sequence[TensorData]]] | None:
+        """What the file makes of each of these, by shape; None where it cannot be tapped, or only runs as a whole."""
+        if self.path.stat().st_size > _LARGEST_FILE:
+            return None
+        with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+            try:
+                tapped = _tapped(self.path, Path(folder, "tapped.onnx"))
+                with self.worker.load(tapped, self.limits, Optimisation.NONE) as loaded:
+                    return [_by_shape(loaded.run(self.feed(values))) for values in inputs]
+            except (WorkerFailure, OSError, ValueError):
+                return None
 
     def _noted(self, values: Sequence[object]) -> Noted:
         noting = _Noting()
@@ -121,6 +132,11 @@ class Recogniser:
     def _has(self, theirs: Mapping[tuple[int, ...], Sequence[TensorData]], value: torch.Tensor) -> bool:
         tolerance = tolerance_for(value.dtype, self.working)
         return any(judge(value, got, tolerance).difference is None for got in theirs.get(tuple(value.shape), ()))
+
+
+def _at(key: Key, how: str) -> Divergence:
+    file, line, name, _ = key
+    return Divergence(Place((Where(file, line),)), f"begins at `{name}`, {how}")
 
 
 def _by_shape(outputs: Mapping[str, Any]) -> dict[tuple[int, ...], list[TensorData]]:

@@ -86,7 +86,9 @@ def _check(
     )
 
     def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
-        return None if agreeing is None or hangs else recogniser.first(values, agreeing)
+        if hangs:
+            return None
+        return recogniser.lost_after(values) if agreeing is None else recogniser.first(values, agreeing)
 
     own: Options = {"unreached": unreached, "promised_from": _PROMISED_FROM, "locate": locate}
     settled: Options = {**own, **options}
