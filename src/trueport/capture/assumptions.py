@@ -90,8 +90,17 @@ def declared_sizes(graph: Graph) -> dict[sympy.Symbol, str | int]:
 def frozen_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
     """Decisions that were taken on a Python-number argument."""
     numbers = set(graph.number_symbols)
-    found = {(a.expr, a.place.where): a for a in graph.assumptions if numbers & a.expr.free_symbols}
+    found = {
+        (a.expr, a.place.where): a
+        for a in graph.assumptions
+        if numbers & a.expr.free_symbols and not (_is_size(a.expr) and not a.user_code)
+    }
     return tuple(found.values())
+
+
+def _is_size(expr: sympy.Basic) -> bool:
+    """`k >= 0`: torch makes a size of the number. Eager refuses any other."""
+    return isinstance(expr, sympy.Ge) and expr.lhs.is_Symbol and expr.rhs == 0
 
 
 def _without_common_sizes(graph: Graph, assumption: SizeAssumption) -> SizeAssumption:

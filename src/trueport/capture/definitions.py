@@ -24,6 +24,17 @@ def _unbind(tensor: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
     return [tensor.select(dim, i) for i in range(tensor.shape[dim])]
 
 
+def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    """Torch broadcasts the two by plain sizes."""
+    if dim is None:
+        return tensor.flatten().gather(0, indices.flatten())
+    dim = dim % tensor.dim()
+    pairs = zip(tensor.shape, indices.shape, strict=True)
+    sizes = [torch.broadcast_shapes((a,), (b,))[0] if i != dim else a for i, (a, b) in enumerate(pairs)]
+    wanted = [*sizes[:dim], indices.shape[dim], *sizes[dim + 1 :]]
+    return tensor.expand(sizes).gather(dim, indices.expand(wanted))
+
+
 def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
     """The first parts are one longer where the length is no multiple; torch would count them out in plain numbers."""
     length = tensor.shape[dim]
@@ -57,6 +68,7 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
     aten.tensor_split.sections: _tensor_split,
+    aten.take_along_dim.default: _take_along_dim,
     aten.tril_indices.default: _triangle_indices(torch.tril_indices),
     aten.triu_indices.default: _triangle_indices(torch.triu_indices),
     aten._pack_padded_sequence.default: pack_padded,

@@ -112,6 +112,28 @@ def _least_squares(
     return solution.squeeze(-1) if is_vector else solution, residuals, rank, values
 
 
+@result_of(aten.scaled_dot_product_attention.default)
+def _attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *settings: Any, **options: Any
+) -> torch.Tensor:
+    """Torch's kernel does not look whether there is a value for each key, and reads beyond the end otherwise."""
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"attention over {key.shape[-2]} keys and {value.shape[-2]} values")
+    result: torch.Tensor = aten.scaled_dot_product_attention.default(query, key, value, *settings, **options)
+    return result
+
+
+@result_of(aten.topk.default)
+def _topk(
+    self: torch.Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Torch looks whether there are as many, which decides by `k`; eager refuses more."""
+    sizes = list(self.shape)
+    if sizes:
+        sizes[dim] = k
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
+
+
 @result_of(aten.mean.default, aten.mean.dim)
 def _mean(self: torch.Tensor, *axes: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     """As the sum: of complex numbers, torch divides by a plain count."""

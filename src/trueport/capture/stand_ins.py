@@ -193,3 +193,15 @@ def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
 
 
 _for(padded_sequence_of_packed())(pad_packed)
+
+
+@_for(torch.tril_indices)
+def _tril_indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype = torch.int64, **_: Any) -> torch.Tensor:
+    below = torch.arange(col) - torch.arange(row).unsqueeze(1) <= offset
+    return below.nonzero().t().to(dtype)
+
+
+@_for(torch.triu_indices)
+def _triu_indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype = torch.int64, **_: Any) -> torch.Tensor:
+    above = torch.arange(col) - torch.arange(row).unsqueeze(1) >= offset
+    return above.nonzero().t().to(dtype)

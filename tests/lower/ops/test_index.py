@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.lower.ops.faithful import faithful
 from tests.lower.through_onnx import check, model_of
 
 ROWS = {0: {0: "rows"}}
@@ -193,3 +194,30 @@ def test_embedding_and_one_hot():
         (torch.randint(0, 10, (5, 3)),),
         free=ROWS,
     )
+
+
+def test_take_along_dim_broadcasts_open_sizes():
+    faithful(
+        lambda x: (torch.take_along_dim(x, x.argsort(1), 1), torch.take_along_dim(x[:1], x.argsort(1)[:, :1], 1)),
+        torch.randn(4, 5, 3),
+        free=({0},),
+    )
+
+
+def test_indices_of_a_triangle_of_open_size():
+    faithful(
+        lambda x: (torch.tril_indices(x.shape[0], x.shape[1], -1), torch.triu_indices(x.shape[0], x.shape[0], 1)),
+        torch.randn(4, 5),
+        free=({0, 1},),
+    )
+
+
+def test_a_number_may_say_how_many_of_the_largest_are_wanted():
+    program = faithful(lambda x, k: (x.topk(k), torch.zeros(k)), torch.randn(4, 5), 2, free=({0}, None))
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(program(x, 4)[0][0], x.topk(4)[0])
+
+
+def test_bincount_with_weights():
+    counted = torch.tensor([3, 1, 1, 2, 3])
+    faithful(lambda x, w: (torch.bincount(x), torch.bincount(x, w), torch.bincount(x, w, 8)), counted, torch.rand(5))

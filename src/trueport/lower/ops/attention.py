@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
 from trueport.lower.ops.random import dropout
 from trueport.lower.table import op
-from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Operand, Tensor
 
 BOOL = ir.DataType.BOOL
+_ONE_OPERATOR_SINCE = 23
 
 
 @op("aten::scaled_dot_product_attention")
@@ -33,13 +35,15 @@ def attention(
 
     A query that every key is masked for gives zeros, in eager: softmax alone would give NaN.
     """
+    if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p:
+        return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
     if enable_gqa:
         key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
     if scale is None:
         scale = 1 / math.sqrt(_known(query.known_sizes[-1]))
     rank = key.rank
     turned = op.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
-    scores = op.MatMul(op.Mul(query, scale), turned)
+    scores = op.MatMul(op.Mul(query, _factor(op, query, scale)), turned)
     if is_causal:
         scores = op.Add(scores, _causal(op, query, key))
     if attn_mask is not None:
@@ -51,6 +55,13 @@ def attention(
         weights.settle((*query.known_sizes[:-1], key.known_sizes[-2]))
         weights = dropout(op, weights, dropout_p, True)
     return op.MatMul(weights, value)
+
+
+def _factor(op: Builder, query: Tensor, scale: float) -> Operand:
+    """ONNX Runtime makes a single factor an attribute of the product, in single precision; one per column stays."""
+    if query.element != ir.DataType.DOUBLE or not isinstance(width := query.known_sizes[-1], int) or width == 1:
+        return scale
+    return op.const(np.full(width, scale), ir.DataType.DOUBLE)
 
 
 def _known(size: object) -> int:

@@ -225,3 +225,18 @@ def _rows(op: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, re
         written = put_rows(op, op.reshape(self, (1,)), op.cast(places, INT64), op.reshape(source, (1,)), 0, reduction)
         return op.reshape(written, ())
     return put_rows(op, self, op.cast(places, INT64), source, axis_of(dim, self.rank), reduction)
+
+
+@op("aten::bincount")
+def bincount(op: Builder, self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor"""
+    dtype = op.result.dtype
+    index = op.cast(self, ir.DataType.INT64)
+    past_the_last = op.Add(op.ReduceMax(op.Concat(index, op.ints(-1), axis=0), keepdims=0), 1)
+    size = op.Reshape(op.Max(past_the_last, op.scalar(minlength, ir.DataType.INT64)), op.ints(1))
+    none = op.Expand(op.const(0, dtype), size)
+    if weights is None:
+        added = op.Expand(op.const(1, dtype), op.Shape(index))
+    else:
+        added = op.cast(weights, dtype)
+    return op.ScatterElements(none, index, added, axis=0, reduction="add")

@@ -1,0 +1,77 @@
+"""Attention, as eager gives it: with free lengths, masks of every kind, grouped heads, and rows that see nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import trueport
+from tests.lower.ops.faithful import operators
+
+DYNAMIC = torch.export.Dim.DYNAMIC
+LENGTHS = {0: DYNAMIC, 2: DYNAMIC}
+
+
+def heads(batch, queries, keys, dtype=torch.float32, shared=2):
+    q = torch.randn(batch, 4, queries, 8, dtype=dtype)
+    return q, *torch.randn(2, batch, shared, keys, 8, dtype=dtype)
+
+
+def masked(batch, queries, keys):
+    mask = torch.rand(batch, 1, queries, keys) > 0.5
+    mask[0, 0, 0] = False  # a query that sees no key gives zeros in eager
+    return mask
+
+
+def added(batch, queries, keys):
+    return torch.where(masked(batch, queries, keys), 0.0, -math.inf)
+
+
+MASKS = {"truth": masked, "numbers to be added": added}
+
+
+@pytest.mark.parametrize("opset", [20, 23], ids=["by matrix products", "one operator"])
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_masks_with_a_row_that_sees_nothing(mask, opset):
+    def forward(q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    shapes = (LENGTHS, LENGTHS, LENGTHS, {0: DYNAMIC, 2: DYNAMIC, 3: DYNAMIC})
+    example = (*heads(2, 3, 5, shared=4), mask(2, 3, 5))
+    program = trueport.export(forward, example, dynamic_shapes=shapes, opset_version=opset)
+    assert ("Attention" in operators(program)) is (opset == 23)
+    others = (*heads(3, 6, 2, shared=4), mask(3, 6, 2))
+    torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)
+
+
+KINDS = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "grouped heads and a scale": {"enable_gqa": True, "is_causal": True, "scale": 0.3},
+}
+
+
+@pytest.mark.parametrize("opset", [20, 23], ids=["by matrix products", "one operator"])
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_keys_and_values_have_one_length_and_it_stays_free(options, opset):
+    """The kernel of torch reads beyond the end of the values where there are fewer of them than keys."""
+
+    def forward(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, **options)
+
+    shared = 2 if options.get("enable_gqa") else 4
+    program = trueport.export(
+        forward, heads(2, 3, 5, shared=shared), dynamic_shapes=(LENGTHS,) * 3, opset_version=opset
+    )
+    assert any(found.code == "TP303" and "k_dim2 = v_dim2" in found.message for found in program.report.diagnostics)
+    others = heads(1, 7, 2, shared=shared)
+    torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_dtypes(dtype):
+    report = trueport.check(F.scaled_dot_product_attention, heads(2, 3, 5, dtype, shared=4))
+    assert report.verified
