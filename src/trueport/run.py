@@ -28,6 +28,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, examine, run_eager, run_with_state
 from trueport.examine.limits import within
@@ -107,7 +108,9 @@ class Run:
             self.stop_on_errors()
             examined = examine(job, random=self.random)
             self.found += examined.diagnostics
-            self.stop_on_errors()
+        if self._has_errors() and examined.ran:
+            self._look_further(job, examined)
+        self.stop_on_errors()
         settled = list(self.found)
         with self.stage("capture"), _uncollected():
             graph = self._capture(job, examined)
@@ -125,6 +128,23 @@ class Run:
             assert refused is not None
             raise refused
         return carried
+
+    def _look_further(self, job: Job, examined: Examined) -> None:
+        """What else stands in the way of a model that eager runs and that is refused already: who mends it wants to
+        know all of it at once. A line that has an error needs no second one, and a fault of ours may be a consequence.
+        """
+        with self.stage("capture"):
+            try:
+                graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state)
+                more = list(summary.settle_attributes(graph.diagnostics, examined, self.state))
+                more += judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify).diagnostics
+            except ExportError as refused:
+                more = list(placed(refused))
+        lines = {(told.where.file, told.where.line) for told in self.found if told.is_error and told.where}
+        for finding in more:
+            at = (finding.where.file, finding.where.line) if finding.where else None
+            if finding.is_error and not isinstance(finding, OurFault) and at not in lines and at is not None:
+                self.found.append(finding)
 
     def _carry_with_libraries(
         self, job: Job, examined: Examined, settled: Sequence[Diagnostic], kept: bool

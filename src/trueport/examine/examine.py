@@ -21,6 +21,7 @@ from trueport.examine.condition import (
     weight_kinds,
     wrong_device,
 )
+from trueport.examine.other_sizes import sizes_that_run
 from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
 from trueport.examine.refusals import refusal
@@ -48,6 +49,9 @@ class Examined:
     """Attributes, buffers and parameters that one call wrote."""
     state_matters: bool = False
     """Whether a call with another input changes what the next call gives."""
+
+    ran: bool = False
+    """Whether eager came to its end, whatever is wrong with what it gave."""
 
     @property
     def refused(self) -> bool:
@@ -81,13 +85,13 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
         again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
         drew = not torch.equal(chance, torch.random.get_rng_state())
     except (Exception, SystemExit) as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is told
-        return Examined(diagnostics=(*found, refusal(job, error)))
+        return Examined(diagnostics=(*found, refusal(job, error, sizes_that_run(job))))
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs, place_of_return(job.model))]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
     if not deterministic or (random and drew):
         found.append(_not_deterministic(job, random))
     matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
-    return Examined(outputs, tuple(found), deterministic, stateful, matters)
+    return Examined(outputs, tuple(found), deterministic, stateful, matters, ran=True)
 
 
 def _stays_the_same(job: Job, example: list[object], outputs: Any, state: Snapshot) -> bool:

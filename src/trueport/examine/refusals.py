@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,8 +43,8 @@ class _Failure:
         return None
 
 
-def refusal(job: Job, error: BaseException) -> EagerRefuses:
-    """The diagnostic for a model that raised `error` on its example."""
+def refusal(job: Job, error: BaseException, runs_with: Mapping[str, int] | None = None) -> EagerRefuses:
+    """The diagnostic for a model that raised `error` on its example; `runs_with` are other sizes that it accepts."""
     running = running_module(error, job.model)
     path, module, given = running if running else ("", None, ())
     failure = _Failure(job, shortened(error), path, module, given)
@@ -53,6 +54,14 @@ def refusal(job: Job, error: BaseException) -> EagerRefuses:
     seen += [f"inputs: {_listed_inputs(job)}"]
     if module is not None and given:
         seen.append(f"{failure.name} got {', '.join(map(_tensor, given))}")
+    if isinstance(error, IndexError):
+        fix = fix or _fitting_indices(job, failure.text)
+    elif runs_with:
+        sizes = " and ".join(f"{name} = {size}" for name, size in runs_with.items())
+        seen.append(f"eager does run with {sizes}")
+        fix = (
+            fix or f"where a number in the code means a size, write the size (x.shape[0]); or give {sizes} as a number"
+        )
     return EagerRefuses(
         message=message,
         place=user_place(error, job.model),
@@ -61,6 +70,22 @@ def refusal(job: Job, error: BaseException) -> EagerRefuses:
         fix=fix or "run model(*args) yourself: it raises the same error",
         facts=_facts(failure) if dtypes and not features else {},
     )
+
+
+def _fitting_indices(job: Job, text: str) -> str:
+    """Whole numbers among the inputs are most likely the indices that did not fit."""
+    whole = [
+        leaf.path
+        for leaf in job.inputs
+        if isinstance(leaf.value, torch.Tensor)
+        and leaf.value.dtype in (torch.int64, torch.int32)
+        and leaf.value.numel()
+    ]
+    if not whole:
+        return ""
+    size = re.search(r"with size (\d+)", text)
+    below = f"@0..{int(size[1]) - 1}" if size and int(size[1]) else "@0..9"
+    return f"give {' and '.join(whole)} numbers that fit as indices: on the command line, {whole[0]}:…:i64{below}"
 
 
 def shortened(error: BaseException) -> str:
