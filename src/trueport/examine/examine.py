@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -158,7 +159,7 @@ def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
             seen=("what is left: Python's or numpy's random, the time, or state kept outside the model",),
             fix=fix,
         )
-    others = tuple(f"also at {place}: {name}" for name, place in drawn[1:5])
+    others = tuple(f"also at {_short(place)}: {name}" for name, place in drawn[1:5])
     if meant:
         return RandomKept(
             message=f"the exported model draws its own random numbers ({', '.join(names)}), as forward does here",
@@ -173,6 +174,10 @@ def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
         seen=others,
         fix=fix,
     )
+
+
+def _short(place: Place) -> str:
+    return f"{Path(place.where.file).name}:{place.where.line}" if place.where else str(place)
 
 
 def _state_matters(job: Job, state: Snapshot, example: list[object], outputs: Any) -> bool:
