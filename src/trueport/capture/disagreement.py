@@ -11,6 +11,9 @@ from trueport.errors import ExportError
 from trueport.source import Place, assignments, returned_name
 
 _FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
+_FOR_LISTS = (
+    "append in both arms; or collect tensors of one shape, and stack or concatenate them: that length may be open"
+)
 _FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
 
 
@@ -37,7 +40,7 @@ class Disagreement:
                     place=place,
                     label="the arms of this branch disagree",
                     also=_in_the_arms(place, name, then, orelse),
-                    fix=_FOR_NONE if "None" in (then, orelse) else _FOR_ALL,
+                    fix=_fix(then, orelse),
                 )
             ]
         )
@@ -61,6 +64,12 @@ class Disagreement:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = _complain_too
+
+
+def _fix(then: str, orelse: str) -> str:
+    if "None" in (then, orelse):
+        return _FOR_NONE
+    return _FOR_LISTS if then.endswith("long") and orelse.endswith("long") else _FOR_ALL
 
 
 def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:

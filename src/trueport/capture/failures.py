@@ -120,13 +120,6 @@ def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
             label="runs as often as a tensor says",
             fix="loop over a fixed number, or compute with whole tensors and a mask",
         )
-    if _picks_a_layer(failure):
-        return BranchOnTensor(
-            message="a tensor's value picks a layer here, and a graph holds every layer that may run",
-            place=place,
-            label="picked by a tensor's value",
-            fix="run each and choose: for i, layer in enumerate(layers): y = torch.where(which == i, layer(x), y)",
-        )
     by_user = bool(_asked_by_user(failure))
     if by_user or isinstance(failure, DataDependentOutputException):
         return BranchOnTensor(
@@ -141,15 +134,6 @@ def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
         label="the size is known only when the model runs",
         fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
     )
-
-
-def _picks_a_layer(failure: Exception) -> bool:
-    """Whether a ModuleList or a Sequential was indexed."""
-    codes = [frame.f_code for frame, _ in traceback.walk_tb(failure.__traceback__)]
-    return any(code.co_qualname in _INDEXED for code in codes)
-
-
-_INDEXED = ("ModuleList.__getitem__", "Sequential.__getitem__", "ParameterList.__getitem__")
 
 
 def _asked_by_user(failure: Exception) -> bool:

@@ -58,4 +58,4 @@ def _held(items: list[Any]) -> Parts:
 
 
 def _length(parts: Parts) -> str:
-    return "of open length" if parts.items is None else f"{len(parts.items)} items long"
+    return "of open length" if parts.items is None else f"{len(parts.items)} item{'s' * (len(parts.items) != 1)} long"
