@@ -26,7 +26,8 @@ def fix_portable(target: str, diff: bool, **options: Any) -> Exit:
         show_findings(found.diagnostics, Console())
         return Exit.FINDINGS
     if not found.changes:
-        click.echo("nothing to do: no value and no free size decides anything in this model")
+        tried = f": torch's own exporters take it as it is, equal on {found.inputs} inputs" if found.inputs else ""
+        click.echo(f"nothing to do{tried or ': no value and no free size decides anything in this model'}")
         return Exit.FAITHFUL
     if diff:
         click.echo(unified_diff(found.changes), nl=False)

@@ -88,7 +88,8 @@ def make_portable(job: Job, is_leaf: Callable[[Any], bool]) -> PortableResult:
             outcome = _tried(job, functions, made.changes, known)
             if not outcome.refusal:
                 codes = tuple(function.code for function in functions)
-                return PortableResult(made.changes, made.rewritten, codes=codes, inputs=outcome.inputs)
+                changes = tuple(change for change in made.changes if change.before.text != change.after.text)
+                return PortableResult(changes, made.rewritten, codes=codes, inputs=outcome.inputs)
             refusal = outcome.refusal
             made = PortableResult(
                 diagnostics=tuple(_refused(f, line, outcome.refusal) for f in functions for line in sorted(f.lines)[:1])
