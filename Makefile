@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases sweep-ops clean
+.PHONY: demo test lint format bench cases sweep-ops fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -32,6 +32,12 @@ cases: $(READY)
 # Hours, all in all; a run that was interrupted goes on where it stopped. `SWEEP="--dtypes float32 --sizes fixed"` for a part.
 sweep-ops: $(READY)
 	$(BIN)/python -m benchmarks.ops $(SWEEP)
+
+# make fuzz N=3000 SEED=7: that many random programs; failing ones are kept in build/fuzz
+N ?= 300
+SEED ?= 0
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz.run --count $(N) --seed $(SEED) --report benchmarks/results/fuzz.md
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,10 @@ class Kind(Enum):
     LIST = "a list of vectors"
     COUNTER = "an int that only its own loop changes"
     INDEX = "an int that is a row of x"
+    DICT = "a dict of two vectors and an int"
+    KEY = "the key of one of those vectors"
+    MAYBE = "a vector or None"
+    FUNCTION = "a function from a vector to a vector"
 
 
 @dataclass
@@ -64,6 +68,17 @@ class Expressions:
     def has(self, *kinds: Kind) -> bool:
         return bool(self.names.of(*kinds))
 
+    # --- what other files of the grammar add
+
+    def more_vectors(self, depth: int) -> list[Callable[[], str]]:
+        return []
+
+    def more_integers(self, depth: int) -> list[Callable[[], str]]:
+        return []
+
+    def more_tests(self, depth: int) -> list[Callable[[], str]]:
+        return []
+
     # --- tensors
 
     def vector(self, depth: int = 2) -> str:
@@ -99,7 +114,7 @@ class Expressions:
                 composed += [lambda: f"self.part({v(d)}, {self.integer(d)})"] * 2
         if self.helpers:
             composed.append(lambda: f"helper({v(d)}, {self.integer(d)})[0]")
-        return self.one_of(simple + composed)
+        return self.one_of(simple + composed + self.more_vectors(d))
 
     def matrix(self, depth: int = 2) -> str:
         def m() -> str:
@@ -115,6 +130,14 @@ class Expressions:
                 lambda: f"({m()} * {self.integer(d)}).clamp(-9, 9)",
                 lambda: f"{m()}[1:]",
                 lambda: f"{m()}[:2]",
+                lambda: f"{m()}[{self.integer(d)} :]",
+                lambda: f"{m()}[: {self.integer(d)}]",
+                lambda: f"torch.ones(abs({self.integer(d)}) % 4, 3)",
+                lambda: (
+                    f"({m()} + torch.arange(len({self.name(Kind.ROWS)}))[:, None])[:3].clamp(-9, 9)"
+                    if self.has(Kind.ROWS)
+                    else m()
+                ),
                 lambda: f"{m()}.flip(0)",
                 lambda: f"torch.cat([{m()}, {self.vector(d)}[None]])[-6:]",
                 lambda: f"torch.cat([{m()}, {m()}])[:5]",
@@ -191,6 +214,7 @@ class Expressions:
             [
                 *simple,
                 *sizes,
+                *self.more_integers(d),
                 lambda: f"({i(d)} + {i(d)})",
                 lambda: f"({i(d)} - {i(d)})",
                 lambda: f"({i(d)} * {self.random.randrange(-2, 4)} % 5)",
@@ -258,6 +282,7 @@ class Expressions:
         return self.one_of(
             [
                 *simple,
+                *self.more_tests(d),
                 lambda: f"({self.test(d)} and {self.test(d)})",
                 lambda: f"({self.test(d)} or {self.test(d)})",
                 lambda: f"(not {self.test(d)})",

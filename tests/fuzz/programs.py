@@ -6,23 +6,45 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from tests.fuzz.containers import Containers
 from tests.fuzz.expressions import Kind, Names
-from tests.fuzz.statements import Lines, Statements
+from tests.fuzz.functions import Functions
+from tests.fuzz.statements import Lines
 
 _HEAD = """\
+import functools
+
 import torch
 from torch import nn
+
+
+def plain(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
 
 
 """
 
 _CLASS = """\
 
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.lin = nn.Linear(3, 3)
         self.last = None
+        self.count = 0
+
+    @property
+    def level(self):
+        return self.count % 3 if self.last.sum() > 0 else -1
+
+    @staticmethod
+    def larger(a, b):
+        return a if a.sum() > b.sum() else b
 
 """
 
@@ -38,6 +60,8 @@ _FIRST = {
     "p": (Kind.PAIR, "(y, 2)"),
     "total": (Kind.TOTAL, "0"),
     "out": (Kind.LIST, "[]"),
+    "d": (Kind.DICT, '{"a": y, "b": y * 2, "k": 1}'),
+    "best": (Kind.MAYBE, "None"),
 }
 """The names that forward may begin with."""
 
@@ -47,6 +71,8 @@ _RESULTS = (Kind.VECTOR, Kind.MATRIX, Kind.ROWS, Kind.SCALAR, Kind.INT, Kind.FLO
 def write_program(random: Random) -> str:
     """The source of a module whose forward takes x [free, 3], y [3], c (an int tensor), n (an int) and q (a float)."""
     helper = _function(random, "helper(a, j)", (Kind.VECTOR, Kind.INT))
+    if random.random() < 0.3:
+        helper = ["@plain", *helper]
     part = _function(random, "part(self, a, j)", (Kind.VECTOR,))
     return _HEAD + "\n".join(helper) + "\n" + _CLASS + _text(part) + "\n" + _text(_forward(random))
 
@@ -56,8 +82,12 @@ def programs() -> st.SearchStrategy[str]:
     return st.randoms(use_true_random=False).map(write_program)
 
 
+class _Grammar(Functions, Containers):
+    """All of the little language."""
+
+
 def _function(random: Random, signature: str, returned: tuple[Kind, ...]) -> Lines:
-    made = Statements(random)
+    made = _Grammar(random)
     made.names = Names({"a": Kind.VECTOR, "j": Kind.INT})
     made.inputs = frozenset(["a"])
     made.returned = returned
@@ -70,14 +100,14 @@ def _function(random: Random, signature: str, returned: tuple[Kind, ...]) -> Lin
 
 
 def _forward(random: Random) -> Lines:
-    made = Statements(random)
+    made = _Grammar(random)
     made.in_method = True
     made.helpers = random.random() < 0.5
     made.names = Names({"x": Kind.ROWS, "y": Kind.VECTOR, "n": Kind.INT, "q": Kind.FLOAT})
     made.inputs = frozenset(["x", "y", "n", "q"])
     made.returned = tuple(random.choice(_RESULTS) for _ in range(random.randint(0, 2)))
     made.budget = random.choice([4, 6, 9, 12])
-    lines = ["self.last = y"]
+    lines = ["self.last = y", "self.count = 0"]
     for name, (kind, value) in _FIRST.items():
         if name in ("h", "z") or random.random() < 0.4:
             lines.append(f"{name} = {value}")

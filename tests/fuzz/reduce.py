@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from tests.fuzz.outcome import Outcome, Verdict, judge
 
 _BLOCKS = ("body", "orelse", "finalbody")
+_SECONDS = 300
 StillFails = Callable[[str], bool]
 
 
@@ -26,6 +28,19 @@ def reduced(source: str, still_fails: StillFails) -> str:
         tree = _pass(tree, _statement_edits, still_fails)
         tree = _pass(tree, _expression_edits, still_fails)
     return before
+
+
+def reduced_within(source: str, wanted: Outcome, seconds: float) -> str:
+    """The smallest program of the same outcome that is found in this time."""
+    end = time.monotonic() + seconds
+
+    def still_fails(text: str) -> bool:
+        if time.monotonic() > end:
+            return False
+        found = _outcome(text)
+        return (found.verdict, found.code) == (wanted.verdict, wanted.code)
+
+    return reduced(source, still_fails)
 
 
 def _pass(tree: ast.Module, edits: Callable[[ast.Module], list[ast.Module]], still_fails: StillFails) -> ast.Module:
@@ -104,16 +119,10 @@ def main() -> None:
     for file in sys.argv[1:]:
         source = Path(file).read_text()
         wanted = _outcome(source)
-        key = (wanted.verdict, wanted.code)
         if wanted.verdict in (Verdict.FAITHFUL, Verdict.VOID):
             print(f"# {file}: {wanted.verdict.value} now", flush=True)
             continue
-
-        def still_fails(text: str, key: tuple[Verdict, str] = key) -> bool:
-            found = _outcome(text)
-            return (found.verdict, found.code) == key
-
-        small = reduced(source, still_fails)
+        small = reduced_within(source, wanted, _SECONDS)
         print(f"# {file}: {wanted.verdict.value} {wanted.code}\n{small}\n")
         print("".join(f"# {line}\n" for line in _outcome(small).detail.splitlines()[-12:]), flush=True)
 

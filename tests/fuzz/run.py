@@ -6,12 +6,15 @@ Program number i of a seed is always the same program, so a run can be stopped a
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 import warnings
 from collections import Counter
 from pathlib import Path
 from random import Random
+
+import onnxruntime
 
 from tests.fuzz.outcome import Outcome, Verdict, judge
 from tests.fuzz.programs import write_program
@@ -27,8 +30,10 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--failures", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--report", type=Path, help="write the tally there, as a page")
     wanted = parser.parse_args()
     warnings.simplefilter("ignore")
+    onnxruntime.set_default_logger_severity(3)
     tally: Counter[str] = Counter()
     began = time.monotonic()
     for index in range(wanted.start, wanted.start + wanted.count):
@@ -38,13 +43,14 @@ def main() -> int:
         if outcome.verdict.is_bug or outcome.verdict is Verdict.DIAGNOSED:
             _keep(wanted.failures, f"{wanted.seed}_{index}_{outcome.verdict.value}_{outcome.code}", source, outcome)
         if outcome.verdict.is_bug:
-            print(
-                f"{index}: {outcome.verdict.value} {outcome.code} {outcome.detail.strip().splitlines()[-1][:200]}",
-                flush=True,
-            )
-        elif index % 100 == 99:
-            print(f"{index + 1}: {dict(tally)}", file=sys.stderr, flush=True)
-    _print(tally, time.monotonic() - began)
+            last = outcome.detail.strip().splitlines()[-1][:200]
+            print(f"{index}: {outcome.verdict.value} {outcome.code} {last}", file=sys.stderr, flush=True)
+        elif tally.total() % 100 == 0:
+            print(f"{tally.total()}: {dict(tally)}", file=sys.stderr, flush=True)
+    lines = _lines(tally)
+    print(f"{tally.total()} programs in {time.monotonic() - began:.0f} s", *lines, sep="\n")
+    if wanted.report is not None:
+        wanted.report.write_text(_page(wanted.seed, wanted.start, lines, tally.total(), time.monotonic() - began))
     return 1 if any(label.startswith((Verdict.WRONG.value, Verdict.CRASH.value)) for label in tally) else 0
 
 
@@ -65,11 +71,30 @@ def _keep(folder: Path, name: str, source: str, outcome: Outcome) -> None:
     (folder / f"{name.replace(' ', '-')}.py").write_text(source + "\n" + said)
 
 
-def _print(tally: Counter[str], seconds: float) -> None:
+def _lines(tally: Counter[str]) -> list[str]:
     total = tally.total()
-    print(f"{total} programs in {seconds:.0f} s")
-    for label, count in tally.most_common():
-        print(f"  {label:30s} {count:6d}  {100 * count / total:5.1f} %")
+    return [f"  {label:30s} {count:6d}  {100 * count / total:5.1f} %" for label, count in tally.most_common()]
+
+
+def _page(seed: int, start: int, lines: list[str], total: int, seconds: float) -> str:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return "\n".join(
+        [
+            "# Random programs, exported and compared with eager",
+            "",
+            f"`make fuzz N={total} SEED={seed}`" + (f", from program {start} on" if start else "") + f", at {commit}:",
+            f"{total} programs in {seconds / 60:.0f} minutes. Each is a small module of random control flow",
+            "(tests/fuzz/programs.py), exported once and run on the inputs of tests/fuzz/outcome.py that eager accepts;",
+            "eager, replay and ONNX Runtime must agree to the last bit.",
+            "",
+            "```",
+            *lines,
+            "```",
+            "",
+            "A diagnosed program is refused with a diagnostic at its line. `void` is one that eager itself refuses.",
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -23,13 +23,21 @@ _LETTERS = {
     Kind.LIST: "out",
     Kind.COUNTER: "k",
     Kind.INDEX: "t",
+    Kind.DICT: "d",
+    Kind.KEY: "key",
+    Kind.MAYBE: "best",
+    Kind.FUNCTION: "act",
 }
 _DIGESTS = {
     **dict.fromkeys((Kind.VECTOR, Kind.ROWS, Kind.MATRIX, Kind.SCALAR), "{}.sum()"),
     **dict.fromkeys((Kind.TOTAL, Kind.INT, Kind.FLOAT, Kind.COUNTER, Kind.INDEX), "{}"),
     Kind.BOOL: "int({})",
     Kind.PAIR: "({0}[0].sum() + {0}[1])",
-    Kind.LIST: "len({})",
+    Kind.LIST: "sum(v.sum() * (j + 1) for j, v in enumerate({}))",
+    Kind.DICT: '({0}["a"].sum() + {0}["b"].sum() * 2 + {0}["k"])',
+    Kind.KEY: '(1 if {} == "a" else 2)',
+    Kind.MAYBE: "(0 if {0} is None else {0}.sum())",
+    Kind.FUNCTION: "{}(y).sum()",
 }
 
 
@@ -70,12 +78,25 @@ class Statements(Expressions):
         )
         if depth > 0:
             makers += [lambda: self.branch(depth, in_loop)] * 6
-            makers += [lambda: self.loop(depth)] * 4
+            makers += [lambda: self.loop(depth, in_loop)] * 4
         if self.in_method:
-            makers.append(lambda: [f"self.last = {self.vector()}"])
+            makers += [
+                lambda: [f"self.last = {self.vector()}"],
+                lambda: [f"self.count = {self.value(Kind.INT)}"],
+                lambda: ["self.count += 1"],
+                lambda: [f"self.last[{self.random.randrange(3)}] += 1"],
+            ]
         if self.has(Kind.LIST):
             makers += [self.append, self.join]
+        makers += self.more_statements(depth, in_loop)
         return self.random.choice(makers)()
+
+    def more_statements(self, depth: int, in_loop: bool) -> list[Callable[[], Lines]]:
+        """What other files of the grammar add."""
+        return []
+
+    def more_loops(self, item: str, index: str) -> list[tuple[str, dict[str, Kind]]]:
+        return []
 
     def nested(self, depth: int, in_loop: bool = False) -> tuple[Lines, bool, dict[str, Kind]]:
         """A block: its lines, whether it leaves, and what is bound at its end. Names are as before after it."""
@@ -84,7 +105,7 @@ class Statements(Expressions):
         lines, leaves = self.block(depth, in_loop)
         after = self.names.kinds
         self.names = before
-        return _indented(lines), leaves, after
+        return indented(lines), leaves, after
 
     def leave(self) -> Lines:
         """Return what the function returns; forward begins with a number that everything in sight goes into."""
@@ -92,8 +113,8 @@ class Statements(Expressions):
         return ["return " + ", ".join([*digest, *(self.value(kind) for kind in self.returned)])]
 
     def digest(self) -> str:
-        terms = ["self.last.sum()"]
-        for weight, (name, kind) in enumerate(self.names.kinds.items(), 2):
+        terms = ["self.last.sum()", "self.count"]
+        for weight, (name, kind) in enumerate(self.names.kinds.items(), 3):
             terms.append(f"{_DIGESTS[kind].format(name)} * {weight}")
         return " + ".join(terms)
 
@@ -225,28 +246,36 @@ class Statements(Expressions):
 
     # --- loops
 
-    def loop(self, depth: int) -> Lines:
+    def loop(self, depth: int, in_loop: bool) -> Lines:
         self._loops += 1
         if self._loops > 4:
             return self.assign()
-        return self.while_loop(depth) if self.chance(0.4) else self.for_loop(depth)
+        return self.while_loop(depth, in_loop) if self.chance(0.4) else self.for_loop(depth, in_loop)
 
-    def while_loop(self, depth: int) -> Lines:
+    def while_loop(self, depth: int, in_loop: bool) -> Lines:
         counter = self.new_name(Kind.COUNTER)
         bound = self.random.choice(["2", "4", "n", "x.shape[0]"] if self.in_method else ["2", "4"])
         self.names.kinds[counter] = Kind.COUNTER
         most = f"{counter} < {bound}"
         first: Lines = [f"{counter} += 1"]
-        form = self.random.randrange(3)
-        if form == 0:
+        form = self.random.randrange(5)
+        if form == 3:
+            name = self.new_name(Kind.SCALAR)
+            test = f"{most} and {self.walrus(name)}"
+        elif form == 4:
+            done = self.new_name(Kind.BOOL)
+            self.names.kinds[done] = Kind.BOOL
+            lines = [f"{done} = False", f"{counter} = 0", f"while not {done}:", f"    {counter} += 1"]
+            return [*lines, f"    {done} = {counter} >= {bound} or bool({self.test(0)})", *self.body(depth, in_loop)]
+        elif form == 0:
             test = most
         elif form == 1:
             test = self.random.choice([f"{most} and {self.test(1)}", f"{self.test(1)} and {most}"])
         else:
             test, first = "True", [*first, f"if {counter} >= {bound}:", "    break"]
-        return [f"{counter} = 0", f"while {test}:", *_indented(first), *self.body(depth)]
+        return [f"{counter} = 0", f"while {test}:", *indented(first), *self.body(depth, in_loop)]
 
-    def for_loop(self, depth: int) -> Lines:
+    def for_loop(self, depth: int, in_loop: bool) -> Lines:
         item, index = self.new_name(Kind.VECTOR), self.new_name(Kind.INDEX)
         r = self.random
         heads: list[tuple[str, dict[str, Kind]]] = [
@@ -260,6 +289,8 @@ class Statements(Expressions):
                 (f"for {index} in range(len({rows})):", {index: Kind.INDEX}),
                 (f"for {index} in range({rows}.size(0) - 1, -1, -1):", {index: Kind.INDEX}),
                 (f"for {index} in range(1, {rows}.shape[0], 2):", {index: Kind.INDEX}),
+                (f"for {index} in range(abs({self.integer(1)}) % 3, {rows}.shape[0]):", {index: Kind.INDEX}),
+                (f"for {index}, {item} in enumerate({rows}, 1):", {index: Kind.COUNTER, item: Kind.VECTOR}),
                 (f"for {index} in reversed(range({rows}.shape[0])):", {index: Kind.INDEX}),
                 (f"for {index}, {item} in enumerate({rows}):", {index: Kind.INDEX, item: Kind.VECTOR}),
                 (f"for {item} in reversed({rows}):", {item: Kind.VECTOR}),
@@ -271,26 +302,31 @@ class Statements(Expressions):
                 (f"for {item} in {one}:", {item: Kind.VECTOR}),
                 (f"for {item} in {one}.unbind(0):", {item: Kind.VECTOR}),
                 (f"for {item}, {second} in zip({one}, {other}):", {item: Kind.VECTOR, second: Kind.VECTOR}),
+                (
+                    f"for {index}, ({item}, {second}) in enumerate(zip({one}, {other})):",
+                    {index: Kind.COUNTER, item: Kind.VECTOR, second: Kind.VECTOR},
+                ),
             ]
         if self.in_method:
             heads += [(f"for {index} in range({count}):", {index: Kind.COUNTER}) for count in ("n", "c", "int(c)")]
+        heads += self.more_loops(item, index)
         head, bound = r.choice(heads)
         before = self.names
         self.names = before.copy()
         self.names.kinds.update(bound)
-        body = self.body(depth)
+        body = self.body(depth, in_loop)
         self.names = before
         return [head, *body]
 
-    def body(self, depth: int) -> Lines:
+    def body(self, depth: int, around_in_loop: bool) -> Lines:
         lines, _, _ = self.nested(depth - 1, in_loop=True)
         if self.has(Kind.LIST) and self.chance(0.3):
-            lines = [*_indented(self.append()), *lines]
+            lines = [*indented(self.append()), *lines]
         if self.chance(0.2):
-            orelse, _, _ = self.nested(depth - 1)
+            orelse, _, _ = self.nested(depth - 1, around_in_loop)  # a `break` here leaves the loop around
             lines += ["else:", *orelse]
         return lines
 
 
-def _indented(lines: Lines) -> Lines:
+def indented(lines: Lines) -> Lines:
     return ["    " + line for line in lines]

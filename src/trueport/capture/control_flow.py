@@ -110,6 +110,8 @@ class ControlFlow(Questions):
                 traced.after = tuple(in_arm(value) for value in state.get())
                 traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
                 contents = [change.after for change in traced.changes]
+                if self.tracer.writes.written_here():  # the other arm may put something else in their place
+                    contents.append(world.tensors())
                 traced.values = last_values(self.tracer, traced.returned, traced.after, contents)
             traced.writes = tuple(writes)
         finally:

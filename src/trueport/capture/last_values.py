@@ -33,8 +33,13 @@ def last_values(tracer: Tracer, *things: Any) -> LastValues:
     """The present values of all tensors in `things`, as the open region has them."""
     if not tracer.careful:
         return {}
-    found = (t for t in _tensors(things) if isinstance(t, FunctionalTensor))
-    return {id(tensor): tracer.value(tensor) for tensor in found}
+    found: dict[int, Value] = {}
+    for tensor in _tensors(things):
+        if isinstance(tensor, FunctionalTensor):
+            found[id(tensor)] = tracer.value(tensor)
+        elif id(tensor) in tracer.adopted:  # a tensor of the model's own, which the region may have written
+            found[id(tensor)] = tracer.value(tracer.adopt_all(tensor))
+    return found
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

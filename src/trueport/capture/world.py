@@ -110,6 +110,11 @@ class World:
     def changes(self) -> list[Change]:
         return [Change(now, before, _copy(now)) for now, before in self._changed()]
 
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors that the containers held when the arm began."""
+        held = (_items(before) for now, before in self._kept.values() if isinstance(now, (list, dict, deque)))
+        return [item for items in held for item in items if isinstance(item, torch.Tensor)]
+
     def restore(self) -> None:
         for now, before in self._changed():
             fill(now, before)
@@ -157,7 +162,9 @@ def _content(cell: CellType) -> Any:
 
 def _items(container: Any) -> Iterable[Any]:
     if isinstance(container, TracedList):
-        return container.held.items or ()
+        container = container.held
+    if isinstance(container, Parts):
+        return container.items or ()
     return container.values() if isinstance(container, dict) else container
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trueport.rewrite.build import assign, name, negation, same_place
@@ -54,7 +54,7 @@ class Exits:
                 out.append(statement)
             elif isinstance(statement, _LOOPS):
                 returns = contains(statement, ast.Return)
-                out += self.loop(statement)
+                out += self.loop(statement, self._loops)
                 if returns:
                     out.append(self._return_if_returned(statement))
             elif isinstance(statement, (ast.With, ast.Try)) and contains(statement, ast.Return):
@@ -88,7 +88,7 @@ class Exits:
         out: list[ast.stmt] = []
         for statement in statements:
             if isinstance(statement, _LOOPS):
-                out += self.loop(statement)
+                out += self.loop(statement, self._inner)
             else:
                 for field in ("body", "orelse", "finalbody"):
                     if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
@@ -98,7 +98,10 @@ class Exits:
                 out.append(statement)
         return out
 
-    def loop(self, loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
+    def loop(
+        self, loop: ast.For | ast.AsyncFor | ast.While, around: Callable[[Sequence[ast.stmt]], list[ast.stmt]]
+    ) -> list[ast.stmt]:
+        """A loop without exits and without `else`; `around` rewrites what belongs to the block that it stands in."""
         flags = self._new_flags()
         leaves = own_exits(loop.body)
         before: list[ast.stmt] = []
@@ -111,14 +114,14 @@ class Exits:
             if not _reads(body, flags.skip):
                 body = _without_assignments(body, flags.skip)
         loop.body = body
-        after = list(loop.orelse)
+        after = around(loop.orelse)
         loop.orelse = []
         breaks = leaves & {ast.Break, ast.Return}
         if breaks:
             before.append(assign(flags.broke, ast.Constant(False), loop))
             loop.tp_broke = flags.broke  # type: ignore[union-attr]
             if after:
-                after = [same_place(ast.If(test=negation(name(flags.broke)), body=self._inner(after), orelse=[]), loop)]
+                after = [same_place(ast.If(test=negation(name(flags.broke)), body=after, orelse=[]), loop)]
         return [*before, loop, *after]
 
     def _convert(self, statements: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
@@ -251,6 +254,7 @@ def own_exits(statements: Sequence[ast.stmt]) -> set[type]:
         elif isinstance(statement, _LOOPS):
             if contains(statement, ast.Return) or hasattr(statement, "tp_returns_inside"):
                 found.add(ast.Return)
+            found |= own_exits(statement.orelse)  # a `break` in a loop's `else` leaves the loop around it
         elif not isinstance(statement, _FUNCTIONS):
             for field in ("body", "orelse", "finalbody"):
                 found |= own_exits(getattr(statement, field, None) or [])
