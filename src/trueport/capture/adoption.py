@@ -48,6 +48,10 @@ class Adoption:
         self._adopted[id(real)] = (real, wrapper, weight)
         return wrapper
 
+    def known(self, real: torch.Tensor) -> torch.Tensor | None:
+        """Its wrapper, if an operation has met it."""
+        return self._adopted[id(real)][1] if id(real) in self._adopted else None
+
     def wrapper_of(self, weight: Weight) -> torch.Tensor | None:
         return self._by_weight.get(id(weight))
 

@@ -35,10 +35,10 @@ def last_values(tracer: Tracer, *things: Any) -> LastValues:
         return {}
     found: dict[int, Value] = {}
     for tensor in _tensors(things):
-        if isinstance(tensor, FunctionalTensor):
-            found[id(tensor)] = tracer.value(tensor)
-        elif id(tensor) in tracer.adopted:  # a tensor of the model's own, which the region may have written
-            found[id(tensor)] = tracer.value(tracer.adopt_all(tensor))
+        # a tensor of the model's own may have been written too
+        wrapper = tensor if isinstance(tensor, FunctionalTensor) else tracer.adoption.known(tensor)
+        if wrapper is not None:
+            found[id(tensor)] = tracer.value(wrapper)
     return found
 
 
