@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,10 +14,12 @@ from trueport.capture.loop_plan import Plan
 from trueport.capture.maybe import flag_of, value_of
 from trueport.capture.merging import inside, may_be_none
 from trueport.capture.rows import NotAlike
+from trueport.capture.sharing import Memory
 from trueport.capture.slots import Content, Round, Slot
 from trueport.capture.world import Change
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
+from trueport.source import Place
 
 
 class Learner:
@@ -45,7 +48,26 @@ class Learner:
                 new = True
         for filled in self._plan.lists:
             new |= self._learn_list(filled, traced, mark)
-        return new
+        return self._learn_stale(traced) or new
+
+    def _learn_stale(self, traced: Round) -> bool:
+        """What a round leaves out of date is so when the next one begins."""
+        writes, known = self._plan.tracer.writes, len(self._plan.stale)
+        for memory, place in traced.shared.stale.items():
+            if writes.is_old(memory, self._plan.began):
+                self._plan.stale.setdefault(memory, place)
+        return len(self._plan.stale) > known
+
+    def _remember(self, slot: Slot, leaves: list[Any], stale: Mapping[Memory, Place]) -> bool:
+        """Tensors that a leaf may be when a round begins; True where they are, unlike before, out of date."""
+        known = len(slot.stale)
+        for i, value in enumerate(leaves):
+            if isinstance(value, torch.Tensor):
+                slot.alike[i].append(value)
+                place = stale.get(self._plan.tracer.memory_of(value)) if stale else None
+                if place is not None:
+                    slot.stale.setdefault(i, place)
+        return len(slot.stale) > known
 
     def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
         """A container that a round changed: a dict key by key, a list as a whole."""
@@ -90,21 +112,20 @@ class Learner:
         if slot.lost or slot.rows or (after is slot.before and slot.leaves is None):
             return False
         if slot.leaves is None:
-            return self._begin_carrying(slot, after, mark)
+            return self._begin_carrying(slot, after, traced, mark)
         entered = traced.entered[id(slot)]
         leaves = self._plan.leaves_like(slot, after, entered)
         if leaves is None:
             slot.lost = True
             return True
-        _remember(slot, leaves)
-        new = False
+        new = self._remember(slot, leaves, traced.shared.stale)
         for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
             changed = self._leaves.learn(leaf, slot.structure_leaves[i], start, end, mark, slot)
             if changed is not leaf:
                 slot.leaves[i], new = changed, True
         return new
 
-    def _begin_carrying(self, slot: Slot, after: Any, mark: int) -> bool:
+    def _begin_carrying(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
         """A slot turned out to change."""
         if (
             isinstance(slot.before, TracedList)
@@ -118,7 +139,7 @@ class Learner:
             slot.lost = True
             return True
         if may_be_none(slot.before, after):
-            return self._begin_maybe(slot, after, mark)
+            return self._begin_maybe(slot, after, traced, mark)
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and not _is_carriable(after):
             slot.before = after  # an object that each round makes or looks up: the last one stays
@@ -130,14 +151,14 @@ class Learner:
         if ends is None or any(not leaf.known for leaf in found):
             slot.lost = True
             return True
-        _remember(slot, slot.structure_leaves)
-        _remember(slot, ends)
+        self._remember(slot, slot.structure_leaves, self._plan.tracer.writes.sharing.stale)
+        self._remember(slot, ends, traced.shared.stale)
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if slot.before is UNBOUND else start
             slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
         return True
 
-    def _begin_maybe(self, slot: Slot, after: Any, mark: int) -> bool:
+    def _begin_maybe(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
         """None before the loop, or after a round: from the next round on, a flag and a value."""
         slot.maybe = True
         something = value_of(after if slot.before is None else slot.before)
@@ -148,6 +169,8 @@ class Learner:
         if ends is None:
             slot.lost = True
             return True
+        self._remember(slot, slot.structure_leaves, self._plan.tracer.writes.sharing.stale)
+        self._remember(slot, ends, traced.shared.stale)
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if i > 0 and slot.before is None else start
             slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
@@ -184,12 +207,6 @@ class Learner:
 def _differ(before: Parts, after: Parts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
-
-
-def _remember(slot: Slot, leaves: list[Any]) -> None:
-    for alike, value in zip(slot.alike, leaves, strict=True):
-        if isinstance(value, torch.Tensor):
-            alike.append(value)
 
 
 def _is_carriable(value: Any) -> bool:

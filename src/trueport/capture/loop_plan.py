@@ -13,12 +13,14 @@ from trueport.capture.last_values import LastValues
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import describe
+from trueport.capture.sharing import Memory
 from trueport.capture.slots import Content, Slot
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND, State
 from trueport.source import Place
+from trueport.torch_internals import memory_of
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -38,6 +40,19 @@ class Plan:
         self.lists: list[FilledList] = []
         """Lists whose length the rounds change."""
         self.values: LastValues = {}
+        self.began = self.tracer.writes.mark()
+        self.stale: dict[Memory, Place] = dict(self.tracer.writes.sharing.stale)
+        """Tensors from before the loop that may be out of date when a round begins, because of an earlier one."""
+
+    def link(self, wrapper: torch.Tensor, slot: Slot, leaf: int) -> None:
+        """A parameter of the body, or a result of the loop, may be one of several tensors.
+
+        It is out of date where what the loop began with was, or what a round ends with; not where a round wrote it, and
+        thereby left only the tensor behind with which the loop began.
+        """
+        self.tracer.link(wrapper, slot.alike[leaf], as_stale=False)
+        if leaf in slot.stale:
+            self.tracer.writes.sharing.spoil(memory_of(wrapper), slot.stale[leaf])
 
     def lost(self, slot: Slot) -> Disagreement:
         return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self.place)

@@ -30,6 +30,7 @@ class Results:
         results: list[Value | Number] = []
         after: list[Any] = []
         self._entered = traced.entered
+        self._tracer.writes.sharing.join(traced.shared)
         for slot, end in zip(self._plan.slots, traced.after, strict=True):
             after.append(self._settle(slot, end, inits, outputs, results))
         contents = []
@@ -78,13 +79,13 @@ class Results:
             ends = self._plan.leaves_like(slot, end, self._entered.get(id(slot), []))
         assert ends is not None
         values = []
-        for leaf, original, last, alike in zip(slot.leaves, slot.structure_leaves, ends, slot.alike, strict=True):
+        for i, (leaf, original, last) in enumerate(zip(slot.leaves, slot.structure_leaves, ends, strict=True)):
             if leaf is None:
                 values.append(original if slot.before is not UNBOUND else last)
                 continue
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
-            values.append(self._result(leaf, results, alike))
+            values.append(self._result(leaf, results, slot, i))
         built = slot.structure.build(values)
         return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, None) if slot.maybe else built
 
@@ -109,20 +110,20 @@ class Results:
             return self._tracer.symbols.number_of(value)
         return value if leaf.is_tensor else leaf.kind(value)  # type: ignore[operator]
 
-    def _result(self, leaf: Carried, results: list[Any], alike: list[torch.Tensor]) -> Any:
+    def _result(self, leaf: Carried, results: list[Any], slot: Slot, number: int) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             results.append(self._tracer.value(wrapper))
-            self._tracer.link(wrapper, alike)
+            self._plan.link(wrapper, slot, number)
             return wrapper
         assert isinstance(leaf.kind, type)
-        number = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = number.node.expr
+        made = shapes.new_data_number(leaf.kind, leaf.low)
+        expr = made.node.expr
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
-        return number
+        return made
 
     def _settle_lists(
         self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]

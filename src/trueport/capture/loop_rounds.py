@@ -34,12 +34,14 @@ class Rounds:
 
     def trace(self, step: Step, iteration: int | None = None) -> Round:
         """One round; that with number `iteration`, or any."""
-        tracer = self._tracer
+        tracer, sharing = self._tracer, self._tracer.writes.sharing
         roots = [self._plan.control._model, *self._plan.before, *self._plan.state.look()]
         world = World(roots, self._plan.blocks, self._plan.state.names)
         try:
-            with tracer.region() as region, tracer.writes.watched() as writes:
-                traced = Round(region)
+            with tracer.region() as region, sharing.arm() as shared, tracer.writes.watched() as writes:
+                traced = Round(region, shared=shared)
+                for memory, place in self._plan.stale.items():
+                    sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
                 traced.params = [Number(traced.iteration.node.expr, int)]
                 self._enter(traced)
@@ -75,8 +77,8 @@ class Rounds:
             return slot.before
         originals = slot.structure_leaves
         values = []
-        for leaf, original, alike in zip(slot.leaves, originals, slot.alike, strict=True):
-            values.append(original if leaf is None else self._parameter(leaf, traced, alike))
+        for i, (leaf, original) in enumerate(zip(slot.leaves, originals, strict=True)):
+            values.append(original if leaf is None else self._parameter(leaf, traced, slot, i))
         traced.entered[id(slot)] = values
         assert slot.structure is not None
         built = slot.structure.build(values)
@@ -85,17 +87,17 @@ class Rounds:
     def _on_its_own(self) -> None:
         raise FirstRoundDiffers(self._plan)
 
-    def _parameter(self, leaf: Carried, traced: Round, alike: list[torch.Tensor]) -> Any:
+    def _parameter(self, leaf: Carried, traced: Round, slot: Slot, number: int) -> Any:
         shapes = self._tracer.symbols.shapes
         if leaf.is_tensor:
             assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
             sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
             wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
             traced.params.append(self._tracer.value(wrapper))
-            self._tracer.link(wrapper, alike)
+            self._plan.link(wrapper, slot, number)
             return wrapper
         assert isinstance(leaf.kind, type)
-        number = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = number.node.expr
+        made = shapes.new_data_number(leaf.kind, leaf.low)
+        expr = made.node.expr
         traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
-        return number
+        return made

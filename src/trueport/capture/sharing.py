@@ -12,7 +12,7 @@ only writes, or who reads what was written.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
@@ -48,12 +48,12 @@ class Sharing:
         self._now = Left()
         self._written: list[Memory] = []
 
-    def link(self, one: Memory, others: Iterable[Memory], again: Again | None = None) -> None:
-        """`one` may be any of the others, and is as stale as they are."""
+    def link(self, one: Memory, others: Iterable[Memory], again: Again | None = None, as_stale: bool = True) -> None:
+        """`one` may be any of the others, and is as stale as they are, unless the caller knows better."""
         for other in others:
             if other != one:
                 self._now.links.append(Link(one, other, again))
-                if other in self._now.stale:
+                if as_stale and other in self._now.stale:
                     self._now.stale.setdefault(one, self._now.stale[other])
 
     def write(self, memory: Memory, place: Place) -> None:
@@ -84,8 +84,9 @@ class Sharing:
             )
 
     @property
-    def any_stale(self) -> bool:
-        return bool(self._now.stale)
+    def stale(self) -> Mapping[Memory, Place]:
+        """The memories that are out of date, and where the tensor that each may be was written."""
+        return self._now.stale
 
     def same_as(self, memories: Iterable[Memory]) -> set[Memory]:
         """These, and all that may be the same."""

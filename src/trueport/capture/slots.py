@@ -9,10 +9,12 @@ import torch
 
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.rows import Rows
+from trueport.capture.sharing import Left
 from trueport.capture.world import Change, fill
 from trueport.capture.writes import Write
 from trueport.load.structures import Structure
 from trueport.rewrite.runtime import UNBOUND
+from trueport.source import Place
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Slot:
     structure_leaves: list[Any] = field(default_factory=list)
     alike: list[list[torch.Tensor]] = field(default_factory=list)
     """For each leaf, the very tensors that it may be when a round begins or the loop ends."""
+    stale: dict[int, Place] = field(default_factory=dict)
+    """The leaves that may be out of date then, because another name of the same tensor was written: where."""
     lost: bool = False
     maybe: bool = False
     """None before a round or after one: carried as a flag and a value."""
@@ -92,4 +96,5 @@ class Round:
     after: tuple[Any, ...] = ()
     changes: tuple[Change, ...] = ()
     writes: tuple[Write, ...] = ()
+    shared: Left = field(default_factory=Left)
     iteration: Any = None

@@ -114,7 +114,7 @@ class Tracer:
         if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
             args = (self._as_tensor(op, args[0]), *args[1:])
         args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
-        if self.writes.sharing.any_stale:
+        if self.writes.sharing.stale:
             self._check_read((args, tuple(kwargs.values())))
         if way is Way.RECORD:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
@@ -261,10 +261,21 @@ class Tracer:
             for item in argument:
                 self._check_read(item)
 
-    def link(self, result: torch.Tensor, others: Iterable[torch.Tensor], again: Again | None = None) -> None:
+    def link(
+        self,
+        result: torch.Tensor,
+        others: Iterable[torch.Tensor],
+        again: Again | None = None,
+        as_stale: bool = True,
+    ) -> None:
         """`result` may be one of the others, depending on the way that the model took."""
         if self.careful:
-            self.writes.sharing.link(memory_of(result), [memory_of(self.adopt_all(other)) for other in others], again)
+            memories = [self.memory_of(other) for other in others]
+            self.writes.sharing.link(memory_of(result), memories, again, as_stale)
+
+    def memory_of(self, tensor: torch.Tensor) -> int:
+        """The same for a tensor and all its views, also where it is the model's own."""
+        return memory_of(self.adopt_all(tensor))
 
     def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
         return from_functional(wrapper)
