@@ -133,11 +133,7 @@ class Expressions:
                 lambda: f"{m()}[{self.integer(d)} :]",
                 lambda: f"{m()}[: {self.integer(d)}]",
                 lambda: f"torch.ones(abs({self.integer(d)}) % 4, 3)",
-                lambda: (
-                    f"({m()} + torch.arange(len({self.name(Kind.ROWS)}))[:, None])[:3].clamp(-9, 9)"
-                    if self.has(Kind.ROWS)
-                    else m()
-                ),
+                lambda: f"({(name := m())} + torch.arange(len({name}))[:, None]).clamp(-9, 9)",
                 lambda: f"{m()}.flip(0)",
                 lambda: f"torch.cat([{m()}, {self.vector(d)}[None]])[-6:]",
                 lambda: f"torch.cat([{m()}, {m()}])[:5]",

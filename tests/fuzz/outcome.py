@@ -106,7 +106,7 @@ def judge_model(model: torch.nn.Module) -> Outcome:
     except ExportError as refused:
         first = refused.diagnostics[0]
         if first.code.startswith(_OUR_FAULTS):
-            return Outcome(Verdict.CRASH, _with_cause(refused), first.code)
+            return Outcome(Verdict.CRASH, _with_cause(refused), f"{first.code} {type(refused.__cause__).__name__}")
         return Outcome(Verdict.DIAGNOSED, str(refused), first.code)
     except _TooLong:
         raise
