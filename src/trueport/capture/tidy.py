@@ -4,12 +4,13 @@
     2. An output of an `If` that is not read is left out of the node and of both arms.
     3. A carried value of a `Loop` is left out when neither its last value nor its value in a round is read.
 
-Sizes count as read wherever a value of that size is: a translation may ask for any size of what it is given.
+Sizes count as read wherever a value of that size is: a translation may ask for any size of what it is given. What has
+such a size first (an axis of `nonzero`) is where it comes from, and stays; other values of the same size do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from trueport.capture.graph import Control, Node, Number, Region, Value
 class _Wanted:
     """What is read later: values, and symbols of sizes and numbers."""
 
+    sources: Set[Value]
+    """The values that have some size first."""
     values: set[Value] = field(default_factory=set)
     symbols: set[sympy.Basic] = field(default_factory=set)
 
@@ -45,7 +48,9 @@ class _Wanted:
         if isinstance(output, Number):
             return bool(output.expr.free_symbols & self.symbols)
         if isinstance(output, Value):
-            return output in self.values or any(s in self.symbols for s in output.shape if isinstance(s, sympy.Symbol))
+            return output in self.values or (
+                output in self.sources and any(s in self.symbols for s in output.shape if isinstance(s, sympy.Symbol))
+            )
         return False
 
     def add(self, other: _Wanted) -> None:
@@ -55,12 +60,36 @@ class _Wanted:
 
 def tidy(root: Region) -> Region:
     """A graph's outermost region without what its outputs do not need."""
-    return _tidied_region(root, root.outputs)[0]
+    return _tidied_region(root, root.outputs, _sources(root, frozenset()))[0]
 
 
-def _tidied_region(region: Region, outputs: Sequence[Any]) -> tuple[Region, _Wanted]:
+def _sources(region: Region, known: Set[sympy.Basic]) -> set[Value]:
+    """The values of a region, and of those in it, that have a size which nothing before them has."""
+    found: set[Value] = set()
+    here = set(known)
+
+    def note(value: Any) -> None:
+        if isinstance(value, Number):
+            here.update(value.expr.free_symbols)
+        elif isinstance(value, Value):
+            new = {size for size in value.shape if isinstance(size, sympy.Symbol)} - here
+            if new:
+                found.add(value)
+                here.update(new)
+
+    for param in region.params:
+        note(param)
+    for node in region.nodes:
+        for inner in node.regions:
+            found |= _sources(inner, here)
+        for output in node.outputs:
+            note(output)
+    return found
+
+
+def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value]) -> tuple[Region, _Wanted]:
     """A region that yields `outputs` only, and what it reads, of itself and of the scopes around it."""
-    wanted = _Wanted()
+    wanted = _Wanted(sources)
     wanted.read(list(outputs))
     kept: list[Node] = []
     for node in reversed(region.nodes):
@@ -90,7 +119,7 @@ def _tidied_if(node: Node, wanted: _Wanted) -> Node:
     read = [wanted.has(output) for output in node.outputs]
     arms = []
     for region in node.regions:
-        arm, inner = _tidied_region(region, _only(region.outputs, read))
+        arm, inner = _tidied_region(region, _only(region.outputs, read), wanted.sources)
         arms.append(arm)
         wanted.add(inner)
     return replace(node, outputs=tuple(_only(node.outputs, read)), regions=tuple(arms))
@@ -102,7 +131,7 @@ def _tidied_loop(node: Node, wanted: _Wanted) -> Node:
     going, *results = body.outputs
     read = [wanted.has(output) for output in node.outputs]
     while True:
-        tidied, inner = _tidied_region(body, [going, *_only(results, read)])
+        tidied, inner = _tidied_region(body, [going, *_only(results, read)], wanted.sources)
         more = [read[i] or (i < carried and inner.has(body.params[i + 1])) for i in range(len(read))]
         if more == read:
             break

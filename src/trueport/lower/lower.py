@@ -39,6 +39,7 @@ from trueport.lower.opsets import ir_version_for
 from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
+from trueport.lower.unread import without_unread
 from trueport.lower.weights import Weights
 from trueport.torch_internals import OpOverload
 
@@ -80,7 +81,8 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         producer_name="trueport",
         functions=list(op.functions.values()),
     )
-    names = lowering.names()
+    gone = without_unread(model)
+    names = {value: name for value, name in lowering.names().items() if name not in gone}
     told = (*lowering.diagnostics, *op.notes, *at_the_ends(graph), *legalise(model))
     return Lowered(model, told, names)
 

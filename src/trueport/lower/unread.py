@@ -1,0 +1,28 @@
+"""Nodes that nobody reads are left out of the model.
+
+What the captured program does not need is gone before (capture/tidy.py). But a translation may need less than it is
+given: `copy` takes the sizes of a tensor, which may be known, and not its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+
+def without_unread(model: ir.Model) -> set[str]:
+    """Take the unread nodes out of a model, in place; gives the names of the values that went with them."""
+    return set(_taken_out(model.graph))
+
+
+def _taken_out(graph: ir.Graph) -> Iterator[str]:
+    """From the last node to the first: what only an unread node reads is unread too."""
+    for node in reversed(list(graph)):
+        if not any(output.is_graph_output() or output.uses() for output in node.outputs):
+            yield from (output.name for output in node.outputs if output.name)
+            graph.remove(node, safe=True)
+            continue
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _taken_out(attribute.as_graph())
