@@ -1,0 +1,158 @@
+"""The ONNX model is what a person would write: nothing computed for nobody, nothing carried that does not change."""
+
+from __future__ import annotations
+
+import collections
+
+import onnx_ir as ir
+import torch
+
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, rows
+from trueport.program import Program
+
+
+def nodes(program: Program, graph: ir.Graph | None = None) -> list[ir.Node]:
+    """All nodes of the model, those of subgraphs too."""
+    found = []
+    for node in program.model.graph if graph is None else graph:
+        found.append(node)
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                found += nodes(program, attribute.as_graph())
+    return found
+
+
+def counts(program: Program) -> collections.Counter[str]:
+    return collections.Counter(node.op_type for node in nodes(program))
+
+
+def the(program: Program, kind: str) -> ir.Node:
+    (found,) = [node for node in nodes(program) if node.op_type == kind]
+    return found
+
+
+# --- branches
+
+
+def test_what_an_arm_computes_for_nobody_is_left_out():
+    def model(x):
+        y = x * 2
+        if x.sum() > 0:
+            unused = y.exp()
+            y = y + unused.new_ones(3)
+            dead = y.exp()  # noqa: F841
+        return y
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,)], dynamic_shapes=ROWS, ifs=1)
+    assert len(the(program, "If").outputs) == 1
+    assert counts(program)["Exp"] == 0
+
+
+def test_a_name_of_one_arm_that_is_not_read_is_no_output():
+    def model(x):
+        if x.sum() > 2:
+            return x + 1
+        y = x * 2
+        if y.sum() < -2:
+            return y
+        return y - 1
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,), (DOWN * 0,)], dynamic_shapes=ROWS, ifs=2)
+    branches = [node for node in nodes(program) if node.op_type == "If"]
+    assert [len(node.outputs) for node in branches] == [1, 1]
+    assert counts(program)["ConstantOfShape"] == 0  # no blank stands in for `y` where it is not set
+
+
+def test_one_if_for_each_if_and_elif():
+    def model(x):
+        total = x.sum()
+        if total > 2:
+            y = x + 1
+        elif total > 1:
+            y = x + 2
+        else:
+            y = x + 3
+        return y
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,), (UP / 8,)], dynamic_shapes=ROWS, ifs=2)
+    assert counts(program)["Add"] == 3
+
+
+def test_every_node_is_read():
+    def model(x):
+        z = torch.zeros_like(x)
+        for i in range(x.shape[0]):
+            if x[i].sum() > 0:
+                z[i] = x[i] * 2
+        return z
+
+    program = assert_kept_alive(model, *_first_of(rows(4, 0, 1)), dynamic_shapes=ROWS, ifs=1, loops=1)
+    unread = [n for n in nodes(program) if not any(out.is_graph_output() or out.uses() for out in n.outputs)]
+    assert unread == []
+
+
+# --- loops
+
+
+def test_a_trip_count_that_is_known_at_entry_is_the_loops_own():
+    """Neither a condition nor a counter is carried."""
+
+    def model(x):
+        total = torch.zeros(3)
+        unchanged = x + 1
+        for i in range(x.shape[0]):
+            total = total + unchanged[i]
+        return total, unchanged
+
+    program = assert_kept_alive(model, *_first_of(rows(4, 0, 1)), dynamic_shapes=ROWS, ifs=0, loops=1)
+    loop = the(program, "Loop")
+    trips, condition, *carried = loop.inputs
+    assert trips is not None and condition is None
+    assert len(carried) == len(loop.outputs) == 1
+    body = loop.attributes["body"].as_graph()
+    (go_on,) = [out.producer() for out in body.outputs[:1]]
+    assert go_on is not None and go_on.op_type == "Constant"
+
+
+def test_a_tensor_that_no_round_changes_is_not_carried():
+    def model(x):
+        weights = x.abs()
+        bias = torch.ones(3)
+        h = x[0]
+        while h.sum() < 10:
+            h = (h + bias).abs() + weights[0]
+        return h
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,), (UP * 5,)], dynamic_shapes=ROWS, loops=1)
+    _, condition, *carried = the(program, "Loop").inputs
+    assert condition is not None
+    assert len(carried) == 1
+
+
+def test_a_counter_that_nobody_reads_is_not_carried():
+    def model(x):
+        h = x.sum()
+        steps = 0
+        while h > 1:
+            h = h / 2
+            steps += 1
+        return h
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,), (UP * 9,)], loops=1)
+    assert len(the(program, "Loop").outputs) == 1
+
+
+def test_what_rounds_append_is_one_scanned_output():
+    def model(x):
+        out = []
+        for row in x:
+            out.append(row * 2)
+        return torch.stack(out)
+
+    program = assert_kept_alive(model, *_first_of(rows(4, 2, 1)), dynamic_shapes=ROWS, loops=1)
+    loop = the(program, "Loop")
+    assert len(loop.inputs) == 2 and len(loop.outputs) == 1
+
+
+def _first_of(inputs):
+    return inputs[0], inputs[1:]
