@@ -24,7 +24,7 @@ _TRACED = (torch.Tensor, *Symbolic)
 
 
 @traced_for(range)
-def _range(_: ControlFlow, *bounds: Any) -> Any:
+def _range(control: ControlFlow, *bounds: Any) -> Any:
     if not any(isinstance(b, _TRACED) for b in bounds):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -35,7 +35,8 @@ def _range(_: ControlFlow, *bounds: Any) -> Any:
         count = stop - start if step > 0 else start - stop
     else:
         count = -((start - stop) // step)
-    return OpenSequence(torch.sym_max(count, 0), lambda i: start + i * step)
+    lowest = control.tracer.symbols.shapes.lowest(count.node.expr) if isinstance(count, torch.SymInt) else count
+    return OpenSequence(count if bool(lowest >= 0) else torch.sym_max(count, 0), lambda i: start + i * step)
 
 
 # --- the largest, the smallest, and order

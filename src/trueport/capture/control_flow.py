@@ -25,10 +25,11 @@ from trueport.capture.questions import Questions
 from trueport.capture.raising import is_users_raise, refuse_if_caught
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
+from trueport.capture.short_circuits import combined, needs_no_branch
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, fill
 from trueport.capture.writes import Write
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, State
+from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 
 @dataclass
@@ -67,6 +68,10 @@ class ControlFlow(Questions):
                 refuse_if_caught(type(arm.raised), self.tracer.places)
                 self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self._take(other, state)
+        if state is OF_A_TEST and needs_no_branch(test, arms):
+            for arm in arms:
+                self._take(arm, state)
+            return combined(test, arms)
         regions = (arms[0].region, arms[1].region)
         merging = Merging(self.tracer, place, mark, regions, self._again(), arms[0].values, arms[1].values)
         return self._join(test, arms, merging, state)

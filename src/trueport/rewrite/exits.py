@@ -188,7 +188,8 @@ class Exits:
 
 def without_own_exits(loop: ast.For | ast.While) -> list[ast.stmt]:
     """One loop, changed in place, between the flags that it needs and what follows it where no flag was set."""
-    return Exits().loop(loop)
+    exits = Exits()
+    return exits.loop(loop, exits._inner)
 
 
 def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -184,7 +184,7 @@ class RuntimeFunctions:
             if truth is not True:
                 assert trace is not None
                 rest = others[i + 1 :]
-                return trace.branch(truth, self._rest(self.and_, other, rest), lambda: False, _NO_STATE)
+                return trace.branch(truth, self._rest(self.and_, other, rest), lambda: False, OF_A_TEST)
             value = other()
         return value
 
@@ -197,7 +197,7 @@ class RuntimeFunctions:
             if truth is not False:
                 assert trace is not None
                 rest = others[i + 1 :]
-                return trace.branch(truth, lambda: True, self._rest(self.or_, other, rest), _NO_STATE)
+                return trace.branch(truth, lambda: True, self._rest(self.or_, other, rest), OF_A_TEST)
             value = other()
         return value
 
@@ -338,7 +338,8 @@ def _truth_of(value: Any) -> Any:
     return value if trace is None else trace.truth(value)
 
 
-_NO_STATE = State(tuple, _nothing, (), tuple)
+OF_A_TEST = State(tuple, _nothing, (), tuple)
+"""The state of a branch that `and` or `or` makes: no names, and what it gives is a truth."""
 
 RUNTIME_FUNCTIONS = RuntimeFunctions()
 
