@@ -45,18 +45,17 @@ def reduced_within(source: str, wanted: Outcome, seconds: float) -> str:
 
 def _pass(tree: ast.Module, edits: Callable[[ast.Module], list[ast.Module]], still_fails: StillFails) -> ast.Module:
     """Later statements first: what reads goes before what is read."""
-    index = 0
-    tried: set[str] = set()
-    while True:
-        smaller = edits(tree)
-        if index >= len(smaller):
-            return tree
+    tried: set[str] = {ast.unparse(tree)}
+    index, smaller = 0, edits(tree)
+    while index < len(smaller):
         text = ast.unparse(smaller[index])
-        if text not in tried and text != ast.unparse(tree) and still_fails(text):
+        if text not in tried and still_fails(text):
             tree = smaller[index]
+            smaller = edits(tree)
         else:
             index += 1
         tried.add(text)
+    return tree
 
 
 def _statement_edits(tree: ast.Module) -> list[ast.Module]:

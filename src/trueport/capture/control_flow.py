@@ -247,6 +247,13 @@ class ControlFlow(Questions):
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         return traced_builtin(self, function)
 
+    def copied(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.clone() if self.tracer.careful else tensor
+
+    def may_be(self, made: torch.Tensor, parts: Iterable[torch.Tensor]) -> None:
+        if self.tracer.careful:
+            self.tracer.link(made, [part for part in parts if self.tracer.is_whole(part)])
+
 
 def _nothing(*_: Any) -> None:
     return None

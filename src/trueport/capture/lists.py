@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trueport.capture.rows import ItemShape, NotAlike, Rows, numbers_in
+from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together, numbers_in
 from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Place
@@ -165,7 +165,7 @@ class TracedList(list):  # type: ignore[type-arg]
     def whole(self) -> torch.Tensor:
         """All items along a new first axis."""
         parts = [_stacked(part) for part in self.held.parts if _holds(part)]
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
+        return torch.cat(parts) if len(parts) > 1 else _copied(parts[0])
 
     def joined(self, axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
@@ -175,7 +175,7 @@ class TracedList(list):  # type: ignore[type-arg]
                 pieces += [part.only[0].joined(part.only[1], axis)] if isinstance(part, Rows) else part
         except NotAlike:
             return torch.as_tensor(self._mixed())
-        return torch.cat(pieces, axis) if len(pieces) > 1 else pieces[0]
+        return torch.cat(pieces, axis) if len(pieces) > 1 else _copied(pieces[0])
 
     @property
     def rank(self) -> int:
@@ -371,7 +371,12 @@ def first_open(value: Any) -> TracedList | None:
 
 
 def _apart(item: Any, is_written: Callable[[torch.Tensor], bool]) -> Any:
-    return item.clone() if isinstance(item, FunctionalTensor) and is_written(item) else item
+    return held_together(item.clone(), [item]) if isinstance(item, FunctionalTensor) and is_written(item) else item
+
+
+def _copied(tensor: torch.Tensor) -> Any:
+    """What `stack` and `cat` give is nobody else's, whatever is written to it."""
+    return tensor if TRACE.trace is None else TRACE.trace.copied(tensor)
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:

@@ -119,6 +119,9 @@ class Learner:
             slot.lost = True
             return True
         new = self._remember(slot, leaves, traced.shared.stale)
+        for start, end in zip(entered, leaves, strict=True):
+            if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):  # in the next round, this is that
+                self._plan.tracer.link(start, [end], as_stale=False)
         for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
             changed = self._leaves.learn(leaf, slot.structure_leaves[i], start, end, mark, slot)
             if changed is not leaf:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from trueport.capture.lists import Parts, TracedList
-from trueport.capture.rows import ItemShape, NotAlike, Rows
+from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.load.structures import flatten
 from trueport.source import Place
@@ -34,7 +34,7 @@ class FilledList:
         self.shape = shape
         found, structure = flatten(start, self.name)
         self.slot = Slot(self.name, start, structure, structure_leaves=[leaf.value for leaf in found])
-        self.slot.alike = [[] for _ in start]
+        self.slot.alike = [[tensor] for tensor in start]
         self.slot.leaves = [Carried(t, t.dtype, (None, *t.shape[1:]), t.device) for t in start]
 
     def shape_with(self, after: Parts, is_inner: Callable[[Any], bool]) -> ItemShape:
@@ -81,7 +81,8 @@ class FilledList:
         parts = self.before
         if turns is not None:
             columns = [
-                turn[0] if len(turn) == 1 else torch.stack(turn, 1).flatten(0, 1) for turn in zip(*turns, strict=True)
+                turn[0] if len(turn) == 1 else held_together(torch.stack(turn, 1).flatten(0, 1), turn)
+                for turn in zip(*turns, strict=True)
             ]
             parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
         made = self.container if self.container is not None else TracedList()

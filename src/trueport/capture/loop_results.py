@@ -13,7 +13,9 @@ from trueport.capture.loop_plan import Plan
 from trueport.capture.maybe import Maybe
 from trueport.capture.merging import Symbolic, inside
 from trueport.capture.slots import Carried, Round, Slot
+from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
+from trueport.torch_internals import memory_of
 
 
 class Results:
@@ -165,4 +167,21 @@ class Results:
             wrapper = self._tracer.fresh(tensor.dtype, [trips, *tensor.shape], tensor.device)
             results.append(self._tracer.value(wrapper))
             made.append(wrapper)
+            if self._tracer.careful:
+                self._stands_for(wrapper, item, traced)
         return tuple(made)
+
+    def _stands_for(self, wrapper: torch.Tensor, item: Any, traced: Round) -> None:
+        """The list holds the very tensors that rounds appended; out of date where a later round writes one of them.
+
+        A view of a tensor that is written (`z[i] = …; out.append(z[i])`) mostly shows a part that is not written again.
+        """
+        tracer, sharing = self._tracer, self._tracer.writes.sharing
+        whole = [v for leaf in flatten(item, "item")[0] if isinstance(v := leaf.value, torch.Tensor)]
+        whole = [tensor for tensor in whole if tracer.is_whole(tensor)]
+        tracer.link(wrapper, whole)
+        entered = (value for values in traced.entered.values() for value in values)
+        lasting = {tracer.memory_of(value) for value in entered if isinstance(value, torch.Tensor)}
+        for memory in sharing.same_as(tracer.memory_of(tensor) for tensor in whole) & traced.written:
+            if memory in lasting or tracer.writes.is_old(memory, self._plan.began):
+                sharing.spoil(memory_of(wrapper), self._plan.place)

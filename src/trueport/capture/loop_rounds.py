@@ -38,6 +38,7 @@ class Rounds:
         roots = [self._plan.control._model, *self._plan.before, *self._plan.state.look()]
         world = World(roots, self._plan.blocks, self._plan.state.names)
         try:
+            point = sharing.writes
             with tracer.region() as region, sharing.arm() as shared, tracer.writes.watched() as writes:
                 traced = Round(region, shared=shared)
                 for memory, place in self._plan.stale.items():
@@ -50,7 +51,8 @@ class Rounds:
                 traced.after = self._plan.state.get()
                 traced.changes = tuple(change.apart(tracer) for change in world.changes())
                 self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
-            traced.writes = tuple(writes)
+            traced.writes, traced.written = tuple(writes), sharing.written_since(point)
+            sharing.keep_links(traced.shared)
         finally:
             world.restore()
             self._plan.state.put(self._plan.before)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from trueport.capture.last_values import LastValues
 from trueport.capture.lists import Part, Parts, TracedList
 from trueport.capture.rows import ItemShape, NotAlike, Rows
+from trueport.load.structures import flatten
 
 if TYPE_CHECKING:
     from trueport.capture.merging import Merging
@@ -22,6 +26,7 @@ def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Par
         pairs = zip(then.parts, orelse.parts, strict=True)
         return Parts(tuple(_merged_part(merging, one, other, name) for one, other in pairs))
     try:
+        then, orelse = _as_left(merging, then, merging.then_values), _as_left(merging, orelse, merging.else_values)
         shape = _common(then, orelse, merging)
         with merging.inside_then():
             one = then.rows(shape)
@@ -31,6 +36,22 @@ def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Par
     except NotAlike:
         lengths = [_length(parts) for parts in (then, orelse)]
         return Parts.plain([merging.disagreement(name, *lengths)])
+
+
+def _as_left(merging: Merging, parts: Parts, values: LastValues) -> Parts:
+    """The items as an arm left them: it may have written tensors that were in the list before it."""
+
+    def now(item: Any) -> Any:
+        leaves, structure = flatten(item, "item")
+        left = [
+            merging.tracer.holding(values[id(value)], value)
+            if isinstance(value, torch.Tensor) and id(value) in values
+            else value
+            for value in (leaf.value for leaf in leaves)
+        ]
+        return item if all(a is b.value for a, b in zip(left, leaves, strict=True)) else structure.build(left)
+
+    return Parts(tuple(p if isinstance(p, Rows) else tuple(now(item) for item in p) for p in parts.parts))
 
 
 def _common(then: Parts, orelse: Parts, merging: Merging) -> ItemShape:

@@ -16,6 +16,7 @@ import torch
 from trueport.capture.indexing import get_item
 from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
+from trueport.rewrite.runtime import TRACE
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 IsInner: TypeAlias = Callable[[Any], bool]
@@ -68,13 +69,15 @@ class Column:
         if not self.is_packed:
             if not tensors:
                 return (torch.zeros((0, *self.sizes), dtype=self.dtype),)
-            return (torch.stack(tensors) if len(tensors) > 1 else tensors[0].unsqueeze(0),)
+            if len(tensors) == 1:
+                return (tensors[0].unsqueeze(0),)
+            return (held_together(torch.stack(tensors), tensors),)
         rank = len(self.sizes)
         if not tensors:
             return torch.zeros(0, dtype=self.dtype), torch.zeros((0, rank), dtype=torch.int64)
         flat = [t.movedim(self.along, 0).reshape(-1) for t in tensors]
         sizes = [torch.stack([torch.full((), s, dtype=torch.int64) for s in t.shape]) for t in tensors]
-        return torch.cat(flat) if len(flat) > 1 else flat[0], torch.stack(sizes)
+        return held_together(torch.cat(flat), tensors) if len(flat) > 1 else flat[0], torch.stack(sizes)
 
     def _tensor(self, value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor):
@@ -127,6 +130,13 @@ class Column:
         sizes: list[Any] = [table[0, axis].item() for axis in range(len(self.sizes))]
         first = [sizes.pop(self.along), *sizes]
         return flat.reshape(table.shape[0], *first).movedim(1, self.along + 1)
+
+
+def held_together(made: torch.Tensor, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """`made` holds the very items of a list, and no copies: who writes one of them in place writes the list."""
+    if TRACE.trace is not None:
+        TRACE.trace.may_be(made, parts)
+    return made
 
 
 def column_of(value: Any, is_inner: IsInner) -> Column:
@@ -237,7 +247,7 @@ class Rows:
 
     def followed_by(self, other: Rows) -> Rows:
         pairs = zip(self.read().tensors, other.read().tensors, strict=True)
-        return Rows(self.shape, tuple(torch.cat([a, b]) for a, b in pairs))
+        return Rows(self.shape, tuple(held_together(torch.cat([a, b]), (a, b)) for a, b in pairs))
 
     def part(self, start: Any, stop: Any) -> Rows:
         """Some of the items, one after the other."""

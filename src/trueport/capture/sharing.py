@@ -120,6 +120,10 @@ class Sharing:
         finally:
             self._now = before
 
+    def keep_links(self, arm: Left) -> None:
+        """What was linked in an attempt at tracing a round stays linked; what it wrote has not happened."""
+        self._now.links += arm.links[len(self._now.links) :]
+
     def join(self, *arms: Left) -> None:
         known = len(self._now.links)
         for arm in arms:

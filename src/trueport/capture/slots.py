@@ -97,4 +97,6 @@ class Round:
     changes: tuple[Change, ...] = ()
     writes: tuple[Write, ...] = ()
     shared: Left = field(default_factory=Left)
+    written: set[int] = field(default_factory=set)
+    """The memories that the round wrote in place."""
     iteration: Any = None

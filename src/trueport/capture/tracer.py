@@ -273,9 +273,24 @@ class Tracer:
             memories = [self.memory_of(other) for other in others]
             self.writes.sharing.link(memory_of(result), memories, again, as_stale)
 
+    def is_whole(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is all of its memory, and not a view of a part."""
+        wrapper = self.adopt_all(tensor)
+        sizes, whole = ([self.symbols.size(s) for s in t.shape] for t in (wrapper, self.writes.base(wrapper)))
+        return sizes == whole
+
     def memory_of(self, tensor: torch.Tensor) -> int:
         """The same for a tensor and all its views, also where it is the model's own."""
         return memory_of(self.adopt_all(tensor))
+
+    def holding(self, value: Value, like: torch.Tensor) -> torch.Tensor:
+        """`like`, if this is its value; otherwise a tensor of its own, like it, that holds the value."""
+        wrapper = self.adopt_all(like)
+        if self.value(wrapper) is value:
+            return like
+        twin = self.memory.new_fake(self.memory.signature(from_functional(wrapper)))
+        set_value(twin, value)
+        return self.wrap(twin)
 
     def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
         return from_functional(wrapper)

@@ -47,6 +47,10 @@ class Writes:
         """A memory of the model's own, met just now: it is older than every region, also than the one that met it."""
         self._bases[memory_of(wrapper)] = (-1, wrapper)
 
+    def base(self, wrapper: torch.Tensor) -> torch.Tensor:
+        """The tensor that is all of a memory."""
+        return self._bases[memory_of(wrapper)][1]
+
     def view(self, returned: Any) -> None:
         for item in returned if isinstance(returned, (list, tuple)) else (returned,):
             if isinstance(item, FunctionalTensor):

@@ -96,6 +96,12 @@ class Trace(Protocol):
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         """A list that branches and loops may leave with an open number of items."""
 
+    def copied(self, tensor: Any) -> Any:
+        """A tensor whose memory is its own, where it matters."""
+
+    def may_be(self, made: Any, parts: Iterable[Any]) -> None:
+        """A tensor stands for others, which somebody may write in place."""
+
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
 
