@@ -186,3 +186,99 @@ def test_the_first_tensor_of_a_loop_is_read_after_a_round_wrote_it_under_another
 
     outcome = judge_model(Program(forward).eval())
     assert (outcome.verdict, outcome.code) == (Verdict.DIAGNOSED, "TP103")
+
+
+# --- lists of tensors that are written afterwards
+
+
+def assert_never_wrong(function: Any) -> None:
+    """No graph of values says which of several tensors an item of the list is: refused, where it was WRONG."""
+    outcome = judge_model(Program(function).eval())
+    assert (outcome.verdict, outcome.code) == (Verdict.DIAGNOSED, "TP103"), outcome.detail
+
+
+def weighed(items):
+    return sum(item.sum() * (i + 1) for i, item in enumerate(items))
+
+
+def test_a_tensor_of_a_list_is_written_in_the_arm_that_leaves_the_list_alone():
+    """The other arm makes the list longer, and the item had its old value: WRONG."""
+
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = [h]
+        if y.sum() > 0:
+            h.add_(1)
+        else:
+            out.append(h * 2)
+        return weighed(out), h
+
+    assert_faithful(forward)
+
+
+def test_a_tensor_that_rounds_append_is_written_after_the_loop():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = []
+        for row in x:
+            out.append(h)
+            if row.sum() > 0:
+                out.append(row)
+        h.add_(1)
+        return weighed(out), h
+
+    assert_never_wrong(forward)
+
+
+def test_a_tensor_that_rounds_append_is_written_by_every_round():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = []
+        for row in x:
+            out.append(h)
+            h.add_(row.sign())
+        return weighed(out), h
+
+    assert_never_wrong(forward)
+
+
+def test_the_tensor_that_a_round_appends_is_written_by_the_next():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = []
+        for _ in x:
+            h.add_(1)
+            h = h * 1
+            out.append(h)
+        return weighed(out)
+
+    assert_never_wrong(forward)
+
+
+def test_a_round_writes_what_it_appends_and_no_other_round_does():
+    def forward(self, x, y, c, n):
+        z, h = x * 1, y * 1
+        out = []
+        for i in range(x.shape[0]):
+            z[i] = x[i] * 2
+            h = h * 1
+            h.add_(1)
+            out.append(z[i])
+            out.append(h)
+        return weighed(out), z
+
+    assert_faithful(forward)
+
+
+def test_what_a_list_is_stacked_into_is_a_tensor_of_its_own():
+    """The list held the same memory, and saw what was written to the stack."""
+
+    def forward(self, x, y, c, n):
+        out = [y * 1]
+        for row in x:
+            out.append(row * 1)
+        stacked = torch.stack(out)
+        stacked.add_(1)
+        return weighed(out), stacked
+
+    assert_faithful(forward)
