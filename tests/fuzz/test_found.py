@@ -188,6 +188,48 @@ def test_the_first_tensor_of_a_loop_is_read_after_a_round_wrote_it_under_another
     assert (outcome.verdict, outcome.code) == (Verdict.DIAGNOSED, "TP103")
 
 
+# --- containers
+
+
+def test_one_arm_fills_a_list_and_the_other_makes_a_new_one():
+    """The first arm's name held the list as it was before: WRONG."""
+
+    def forward(self, x, y, c, n):
+        out = []
+        if y.sum() > 0:
+            out.append(y)
+        else:
+            out = [y * 2]
+        return weighed(out)
+
+    assert_faithful(forward)
+
+
+def test_one_arm_sets_a_key_of_a_dict_and_the_other_makes_a_new_one():
+    def forward(self, x, y, c, n):
+        held = {"a": y, "b": (y, [y])}
+        if y.sum() > 0:
+            held["a"] = y + 1
+            held["b"][1][0] = y - 1
+        else:
+            held = {"a": y * 2, "b": (y, [y * 3])}
+        return held["a"], held["b"][1][0]
+
+    assert_faithful(forward)
+
+
+def test_one_arm_fills_the_list_of_an_attribute_and_the_other_sets_the_attribute():
+    def forward(self, x, y, c, n):
+        self.items = [y]
+        if y.sum() > 0:
+            self.items.append(y * 2)
+        elif y[0] > -1:
+            self.items = [y * 3]
+        return weighed(self.items)
+
+    assert_faithful(forward)
+
+
 # --- lists of tensors that are written afterwards
 
 

@@ -27,7 +27,7 @@ from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.short_circuits import combined, needs_no_branch
 from trueport.capture.tracer import Tracer
-from trueport.capture.world import Change, World, fill
+from trueport.capture.world import Change, World, contents_after, fill
 from trueport.capture.writes import Write
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
@@ -73,7 +73,9 @@ class ControlFlow(Questions):
                 self._take(arm, state)
             return combined(test, arms)
         regions = (arms[0].region, arms[1].region)
-        merging = Merging(self.tracer, place, mark, regions, self._again(), arms[0].values, arms[1].values)
+        left = contents_after(arms[0].changes), contents_after(arms[1].changes)
+        values = arms[0].values, arms[1].values
+        merging = Merging(self.tracer, place, mark, regions, self._again(), *values, *left)
         return self._join(test, arms, merging, state)
 
     def _trace_where(

@@ -17,6 +17,7 @@ from trueport.capture.last_values import LastValues
 from trueport.capture.lists import TracedList
 from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
+from trueport.capture.world import Contents, as_left
 from trueport.load.job import LeafKind
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
@@ -42,6 +43,9 @@ class Merging:
     then_values: LastValues = field(default_factory=dict)
     else_values: LastValues = field(default_factory=dict)
     """What tensors held at the end of each arm, where it wrote them."""
+    then_contents: Contents = field(default_factory=dict)
+    else_contents: Contents = field(default_factory=dict)
+    """What containers held at the end of each arm, where it changed them."""
     then_outputs: list[Any] = field(default_factory=list)
     else_outputs: list[Any] = field(default_factory=list)
     results: list[Value | Number] = field(default_factory=list)
@@ -55,7 +59,9 @@ class Merging:
         key = (id(then), id(orelse))
         if key not in self._made:
             self._alive += (then, orelse)
-            self._made[key] = self._merge(then, orelse, name)
+            one, other = as_left(then, self.then_contents), as_left(orelse, self.else_contents)
+            self._alive += (one, other)
+            self._made[key] = self._merge(one, other, name)
         return self._made[key]
 
     def _merge(self, then: Any, orelse: Any, name: str) -> Any:

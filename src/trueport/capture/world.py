@@ -8,10 +8,10 @@ closure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -121,6 +121,39 @@ class World:
 
     def _changed(self) -> list[tuple[Any, Any]]:
         return [(now, before) for now, before in self._kept.values() if now is not None and not same_items(now, before)]
+
+
+Contents: TypeAlias = Mapping[int, Any]
+"""By id of a container: what an arm left in it. The containers are alive as long as the changes are."""
+
+
+def contents_after(changes: Iterable[Change]) -> Contents:
+    return {id(c.container): c.after for c in changes if isinstance(c.container, (list, dict, set, deque))}
+
+
+def as_left(value: Any, contents: Contents) -> Any:
+    """A value as an arm left it, although what it put into containers was undone: a copy where that differs.
+
+    if c: out.append(a)         one arm has `out` itself, longer, and the other a list of its own
+    else: out = [b]
+    """
+    if not contents or isinstance(value, Disagreement):
+        return value
+    held = contents.get(id(value))
+    if isinstance(value, TracedList):
+        return value if held is None else TracedList.of(held)
+    if isinstance(value, (set, deque)):
+        return value if held is None else type(value)(held)
+    if type(value) not in (list, tuple, dict):
+        return value
+    now = value if held is None else held
+    if isinstance(now, dict):
+        made: Any = {key: as_left(item, contents) for key, item in now.items()}
+        same = held is None and all(made[key] is now[key] for key in now)
+    else:
+        made = type(value)([as_left(item, contents) for item in now])
+        same = held is None and all(a is b for a, b in zip(made, now, strict=True))
+    return value if same else made
 
 
 def fill(container: Any, content: Any) -> None:
