@@ -283,6 +283,8 @@ def _used(graph: Graph) -> set[object]:
                 note(item)
 
     for node in graph.root.walk():
+        if not isinstance(node.op, Control) and is_dropped(node.op):
+            continue
         note(node.args)
         note(list(node.kwargs.values()))
         for region in node.regions:

@@ -14,7 +14,7 @@ from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import Complex, complex_only, complex_op
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.ops.axes import broadcast, count
-from trueport.lower.ops.elimination import eliminated, solution
+from trueport.lower.ops.elimination import as_if_regular, eliminated, solution
 from trueport.lower.ops.jacobi import rotated, spectrum
 from trueport.lower.ops.linalg_spectra import pseudo_inverse, symmetric_pseudo_inverse, tolerances
 from trueport.lower.ops.linalg_triangular import cholesky_factor
@@ -77,6 +77,8 @@ def inverse(op: Builder, A: Complex, *, check_errors: bool = False) -> Any:
     batch, n = batch_of(A), A.pairs.known_sizes[-2]
     a = doubled(op, A)
     factors = eliminated(op, a)
+    if not op.wants(1):
+        factors = as_if_regular(op, factors, a, A.pairs.element)
     x = solution(op, factors, identities(op, *a.known_sizes[:2]))
     return halved(op, x, batch, n, n), _info(op, factors.info, batch)
 
@@ -90,19 +92,22 @@ def solve_ex(op: Builder, A: Complex, B: Complex, *, left: bool = True, check_er
     if is_vector:
         sizes = B.pairs.known_sizes
         B = Complex(op.reshape(B.pairs, (*sizes[:-1], 1, 2)))
-    x, info = solved(op, A, B, left=left)
+    x, info = solved(op, A, B, left=left, checked=not op.wants(1, 2, 3))
     if is_vector:
         x = Complex(op.Squeeze(x.pairs, op.ints(x.pairs.rank - 2)))
     return x, None, None, info
 
 
-def solved(op: Builder, a: Complex, b: Complex, *, left: bool = True, adjoint: bool = False) -> tuple[Complex, Any]:
+def solved(
+    op: Builder, a: Complex, b: Complex, *, left: bool = True, adjoint: bool = False, checked: bool = False
+) -> tuple[Complex, Any]:
     """x of a @ x = b, or of x @ a = b, which is the adjoint's; with eager's info, unless batches are broadcast."""
     batch = broadcast(batch_of(a), batch_of(b))
     matrix, right = doubled(op, a, batch), doubled(op, b, batch)
     rows, columns = b.pairs.known_sizes[-3:-1]
     turned = adjoint if left else not adjoint
     factors = eliminated(op, flipped(op, matrix) if turned else matrix)
+    factors = as_if_regular(op, factors, matrix, a.pairs.element) if checked else factors
     x = solution(op, factors, right if left else flipped(op, right))
     info = _info(op, factors.info, batch) if batch == batch_of(a) else None
     return halved(op, x if left else flipped(op, x), batch, rows, columns), info

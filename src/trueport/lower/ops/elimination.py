@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import onnx_ir as ir
+
 from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
@@ -17,9 +19,11 @@ from trueport.lower.ops.matrices import (
     DOUBLE,
     INT32,
     INT64,
+    down,
     flipped,
     inverse_order,
     rows_in_order,
+    sized,
     smaller,
     stacked,
     unstacked,
@@ -108,3 +112,18 @@ def broadcast_solution(
 
 def pivots_of(op: Builder, factors: Eliminated, batch: tuple[Size, ...]) -> Tensor:
     return op.cast(unstacked(op, factors.swaps, batch), INT32)
+
+
+def as_if_regular(op: Builder, factors: Eliminated, a: Tensor, dtype: ir.DataType) -> Eliminated:
+    """The same, with rounding errors for pivots of zero.
+
+    Where eager raises on a singular matrix, it does so only if its own rounding, in its own dtype, leaves a zero; a
+    matrix of equal numbers often passes. Its answer is then as large as ours is with this.
+    """
+    batch, n = a.known_sizes[:2]
+    largest = op.ReduceMax(op.Pad(op.Abs(a), op.ints(0, 0, 0, 0, 0, 1)), op.ints(2), keepdims=1)
+    largest = op.ReduceMax(op.Pad(largest, op.ints(0, 0, 0, 0, 1, 0)), op.ints(1), keepdims=1)
+    on_diagonal = op.Equal(down(op, n), op.range(n))
+    missing = op.And(on_diagonal, op.Equal(factors.lu, 0))
+    lu = sized(op.Where(missing, op.Mul(largest, float(dtype.eps)), factors.lu), batch, n, n)
+    return Eliminated(lu, factors.order, factors.swaps, factors.info)

@@ -6,7 +6,7 @@ from typing import Any
 
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import broadcast
-from trueport.lower.ops.elimination import broadcast_solution, eliminated, pivots_of, solution
+from trueport.lower.ops.elimination import as_if_regular, broadcast_solution, eliminated, pivots_of, solution
 from trueport.lower.ops.matrices import (
     INT32,
     batch_of,
@@ -25,7 +25,10 @@ def solve_ex(op: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_erro
     -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)
     """
     batch = batch_of(A)
-    factors = eliminated(op, stacked(op, A))
+    a = stacked(op, A)
+    factors = eliminated(op, a)
+    if not op.wants(1, 2, 3):
+        factors = as_if_regular(op, factors, a, A.element)
     b, is_vector = _right_side(op, A, B)
     wanted = broadcast(batch, batch_of(b))
     x = broadcast_solution(op, factors, batch, b, wanted, left)
@@ -47,6 +50,8 @@ def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
     """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)"""
     a, batch = stacked(op, A), batch_of(A)
     factors = eliminated(op, a)
+    if not op.wants(1):
+        factors = as_if_regular(op, factors, a, A.element)
     total, n = a.known_sizes[:2]
     x = solution(op, factors, identities(op, total, n))
     return unstacked(op, x, batch), op.cast(unstacked(op, factors.info, batch), INT32)
