@@ -127,6 +127,22 @@ def test_what_is_not_of_full_rank():
     check(lambda a: (linalg.det(a), linalg.inv_ex(a).info, linalg.cond(a, 1)), (torch.ones(3, 3),))
 
 
+def test_pivots_follow_from_eagers_own_rounding():
+    """Whole numbers have ties, and equal rows leave nothing but rounding: eager's factors to the last bit."""
+    whole = torch.randint(-2, 3, (50, 6, 6), generator=torch.Generator().manual_seed(0)).float()
+    same = torch.full((6, 6), 1.0) * matrices(50, 1, 1) * 3
+    check(linalg.lu_factor_ex, (torch.cat([whole, same]),), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("function", [linalg.inv, linalg.inv_ex, linalg.slogdet, linalg.lu_factor_ex])
+def test_functions_of_any_matrix_are_proven_on_singular_ones_too(function):
+    faithful(lambda a: function(a), matrices(5, 5))
+
+
+def test_what_is_not_positive_definite_is_left_as_it_is():
+    check(linalg.cholesky_ex, (torch.stack([torch.zeros(3, 3), -torch.eye(3), definite(3)]),), rtol=1e-5, atol=1e-5)
+
+
 def test_badly_conditioned_matrices():
     """Hilbert's matrix: in float64, its eigenvalues span 13 orders of magnitude."""
     n = torch.arange(1.0, 10.0, dtype=torch.float64)

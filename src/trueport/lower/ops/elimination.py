@@ -44,8 +44,17 @@ class Eliminated:
     info: Tensor
 
 
-def eliminated(op: Builder, a: Tensor) -> Eliminated:
-    """LU of [batch, rows, columns]."""
+def eliminated(op: Builder, a: Tensor, dtype: ir.DataType = DOUBLE) -> Eliminated:
+    """LU of [batch, rows, columns].
+
+    Of a model in float32, every step is rounded to it, as LAPACK rounds it (a product with the pivot's inverse, a sum
+    with one rounding): which of nearly equal numbers is the pivot, and whether a matrix counts as singular, then follow
+    from the same bits as in eager. From a few columns to some fifteen, the factors are equal to the last bit.
+    """
+
+    def rounded(x: Tensor) -> Tensor:
+        return x if dtype == DOUBLE else op.Cast(op.Cast(x, to=int(dtype)), to=int(DOUBLE))
+
     batch, rows, columns = a.known_sizes
     steps = smaller(rows, columns)
     places, lanes = op.range(rows), op.range(columns)
@@ -68,9 +77,10 @@ def eliminated(op: Builder, a: Tensor) -> Eliminated:
         pivots = op.Unsqueeze(op.GatherND(a, row, batch_dims=1), op.ints(1))
         pivot = op.Gather(pivots, k, axis=2)
         nothing = op.Equal(pivot, zero)
-        share = op.Div(column, op.Where(nothing, op.const(1, DOUBLE), pivot))
+        inverse = rounded(op.Reciprocal(op.Where(nothing, op.const(1, DOUBLE), pivot)))
+        share = rounded(op.Mul(column, inverse))
         shares, to_change = op.Unsqueeze(share, op.ints(2)), op.Unsqueeze(waiting, op.ints(2))
-        reduced = op.Where(op.Greater(lanes, k), op.Sub(a, op.Mul(shares, pivots)), a)
+        reduced = op.Where(op.Greater(lanes, k), rounded(op.Sub(a, op.Mul(shares, pivots))), a)
         reduced = op.Where(op.Equal(lanes, k), shares, reduced)
         a = op.Where(to_change, reduced, a)
         swaps = op.Where(op.Equal(step_places, k), op.Add(place, 1), swaps)

@@ -46,7 +46,7 @@ def det(op: Builder, self: Tensor) -> Any:
         result = op.Det(self)
         return result if op.node is None or len(op.node.outputs) == 1 else (result, None, None)
     batch = batch_of(self)
-    factors = eliminated(op, stacked(op, self))
+    factors = eliminated(op, stacked(op, self), self.element)
     product = op.ReduceProd(diagonal_of(op, factors.lu), op.ints(1), keepdims=0)
     result = unstacked(op, sized(op.Mul(product, _parity(op, factors)), count(batch)), batch)
     if op.node is None or len(op.node.outputs) == 1:
@@ -58,7 +58,7 @@ def det(op: Builder, self: Tensor) -> Any:
 def slogdet(op: Builder, A: Tensor) -> Any:
     """_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)"""
     batch = batch_of(A)
-    factors = eliminated(op, stacked(op, A))
+    factors = eliminated(op, stacked(op, A), A.element)
     diagonal = diagonal_of(op, factors.lu)
     sign = op.Mul(op.ReduceProd(op.Sign(diagonal), op.ints(1), keepdims=0), _parity(op, factors))
     log = op.ReduceSum(op.Log(op.Abs(diagonal)), op.ints(1), keepdims=0)
@@ -73,7 +73,7 @@ def lu_factor_ex(op: Builder, A: Tensor, *, pivot: bool = True, check_errors: bo
     -> (Tensor LU, Tensor pivots, Tensor info)
     """
     batch = batch_of(A)
-    factors = eliminated(op, stacked(op, A))
+    factors = eliminated(op, stacked(op, A), A.element)
     info = op.cast(unstacked(op, factors.info, batch), INT32)
     return unstacked(op, factors.lu, batch), pivots_of(op, factors, batch), info
 
@@ -82,7 +82,7 @@ def lu_factor_ex(op: Builder, A: Tensor, *, pivot: bool = True, check_errors: bo
 def lu(op: Builder, A: Tensor, *, pivot: bool = True) -> Any:
     """linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)"""
     batch = batch_of(A)
-    factors = eliminated(op, stacked(op, A))
+    factors = eliminated(op, stacked(op, A), A.element)
     lower, upper = _both(op, factors.lu)
     rows = permutation(op, factors.order)
     return unstacked(op, rows, batch), unstacked(op, lower, batch), unstacked(op, upper, batch)

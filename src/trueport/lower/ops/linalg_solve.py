@@ -26,7 +26,7 @@ def solve_ex(op: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_erro
     """
     batch = batch_of(A)
     a = stacked(op, A)
-    factors = eliminated(op, a)
+    factors = eliminated(op, a, A.element)
     if not op.wants(1, 2, 3):
         factors = as_if_regular(op, factors, a, A.element)
     b, is_vector = _right_side(op, A, B)
@@ -49,7 +49,7 @@ def _right_side(op: Builder, A: Tensor, B: Tensor) -> tuple[Tensor, bool]:
 def inverse(op: Builder, A: Tensor, *, check_errors: bool = False) -> Any:
     """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)"""
     a, batch = stacked(op, A), batch_of(A)
-    factors = eliminated(op, a)
+    factors = eliminated(op, a, A.element)
     if not op.wants(1):
         factors = as_if_regular(op, factors, a, A.element)
     total, n = a.known_sizes[:2]

@@ -91,8 +91,11 @@ def cholesky_factor(op: Builder, a: Tensor) -> tuple[Tensor, Tensor]:
         below = op.Where(op.Greater(places, k), here, zero)
         products = op.Mul(op.Unsqueeze(below, op.ints(2)), op.Unsqueeze(below, op.ints(1)))
         placed = op.Where(op.GreaterOrEqual(places, k), here, column)
-        a = op.Where(op.Equal(places, k), op.Unsqueeze(placed, op.ints(2)), op.Sub(a, products))
-        return [a, op.Where(op.And(failed, op.Equal(info, 0)), op.Add(k, 1), info)]
+        after = op.Where(op.Equal(places, k), op.Unsqueeze(placed, op.ints(2)), op.Sub(a, products))
+        info = op.Where(op.And(failed, op.Equal(info, 0)), op.Add(k, 1), info)
+        # A matrix that is not positive definite is left as it is when that shows.
+        stopped = op.Unsqueeze(op.Greater(info, 0), op.ints(1, 2))
+        return [op.Where(stopped, a, after), info]
 
     a, info = loop(op, op.size(n), [a, info], body)
     return lower_part(op, a), info

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop_while
 from trueport.lower.ops.special_gamma import spread
-from trueport.lower.ops.special_normal import working
+from trueport.lower.ops.special_normal import DOUBLE, working
 from trueport.lower.precise import function
 from trueport.lower.series import any_of
 from trueport.lower.table import op
@@ -74,15 +74,21 @@ _KINDS = (_Kind("t", 6, 6, 0.0), _Kind("u", 8, 6, 0.0), _Kind("v", 8, 6, -1.0), 
 
 
 def _by_angle(op: Builder, kind: _Kind, x: Tensor, n: Tensor) -> Tensor:
-    angle = function(op, "Acos", op.Clip(x, -1.0, 1.0))
+    """Angles in eager's dtype, from an exact arc cosine: a large degree multiplies its last digit."""
+    angle = op.cast(function(op, "Acos", op.cast(op.Clip(x, -1.0, 1.0), DOUBLE)), x.element)
+
+    def wave(name: str, angle: Tensor) -> Tensor:
+        result: Tensor = getattr(op, name)(op.cast(angle, DOUBLE))
+        return result
+
     if kind.letter == "t":
-        return op.Cos(op.Mul(n, angle))
-    if kind.letter == "u":
-        return op.Div(op.Sin(op.Mul(op.Add(n, 1), angle)), op.Sin(angle))
-    turned, half = op.Mul(op.Add(n, 0.5), angle), op.Mul(angle, 0.5)
-    if kind.letter == "v":
-        return op.Div(op.Cos(turned), op.Cos(half))
-    return op.Div(op.Sin(turned), op.Sin(half))
+        found = wave("Cos", op.Mul(n, angle))
+    elif kind.letter == "u":
+        found = op.Div(wave("Sin", op.Mul(op.Add(n, 1), angle)), wave("Sin", angle))
+    else:
+        name = "Cos" if kind.letter == "v" else "Sin"
+        found = op.Div(wave(name, op.Mul(op.Add(n, 0.5), angle)), wave(name, op.Mul(angle, 0.5)))
+    return op.cast(found, x.element)
 
 
 def _at_one(op: Builder, kind: _Kind, n: Tensor) -> Tensor:
