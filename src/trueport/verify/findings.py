@@ -172,4 +172,5 @@ _NOISE = (
     # `/onnxruntime_src/.../reshape_helper.h:84 onnxruntime::ReshapeHelper(...) size != 0 was false. What it means`
     (re.compile(r"/\S*onnxruntime\S*:\d+ .*? was false\. ?(?=\S)"), ""),
     (re.compile(r"/\S*onnxruntime\S*:\d+ (?=\S)"), ""),
+    (re.compile(r"\b\w+\.(?:h|cc):\d+ \w+ (?=\S)"), ""),
 )

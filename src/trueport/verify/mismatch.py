@@ -81,7 +81,9 @@ class Investigation:
             origin = origin_of(self.blame.path, shown.failure.detail)
             blamed = (*origin.facts, *self.blame.of_run(shown.failure, shown.feeds))
             facts = (small, *self._kept(shown), *where, *how_many, *blamed)
-            return [failure_found(shown.failure, on, facts, origin.place or self._frozen_at(outcome))]
+            lost = self._frozen_at(outcome)
+            place = lost if lost is not None and self._is_foreign else origin.place or lost
+            return [failure_found(shown.failure, on, facts, place)]
         diverged = self._diverged(least, outcome, agreeing)
         begins = () if diverged is None else (diverged.fact,)
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
@@ -109,8 +111,7 @@ class Investigation:
 
     def _diverged(self, least: Candidate, outcome: Outcome, agreeing: Sequence[Candidate]) -> Divergence | None:
         """Where a file has lost a decision of the user's, that is where it begins, and not at what runs after it."""
-        lost = self.comparer.reference.tally.kept_alive is None and bool(self._only_here(outcome))
-        if self.locate is None or lost:
+        if self.locate is None or (self._is_foreign and self._only_here(outcome)):
             return None
         known = next((each.values for each in agreeing if each.is_telling), None)
         return self.locate(least.values, known, hangs=False)
@@ -139,6 +140,11 @@ class Investigation:
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
         return tuple(f"{ONLY_HERE} at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3])
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether nobody can tell which decisions the file has kept."""
+        return self.comparer.reference.tally.kept_alive is None
 
     def _only_here(self, outcome: Outcome) -> list[Apart]:
         return apart(outcome.trail, self.comparer.reference.tally.trails)
