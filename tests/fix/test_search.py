@@ -17,7 +17,7 @@ from trueport.fix.command import Command
 from trueport.fix.edit import Edit, SourceFile
 from trueport.fix.outcome import Files, Kept, Outcome
 from trueport.fix.search import Sought, State, find_fixes, moved
-from trueport.fix.telling import in_vain
+from trueport.fix.telling import held_against_before, in_vain
 from trueport.report import Report
 from trueport.source import Place, Where
 
@@ -151,3 +151,16 @@ def test_a_line_is_known_by_where_it_has_moved_to(model: Path) -> None:
     assert moved(Where(str(model), LOOP), state, above) == LOOP + 2
     below = [Edit(model, source.line_start(LOOP), source.line_start(LOOP), "\n")]
     assert moved(Where(str(model), STEP), state, below) == STEP
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (Kept(3), "eager gives what it gave before on 3 inputs"),
+        (Kept(), "there is no answer to be kept"),
+        (Kept(1, "values 2 instead of 3"), "on 1 input, and otherwise: values 2 instead of 3"),
+        (Kept(2, "shape [1]", only_at_one=True), "on 2 inputs, and at a size of 1, which was spread before: shape [1]"),
+    ],
+)
+def test_it_is_said_whether_answers_stay(kept: Kept, said: str) -> None:
+    assert held_against_before(Outcome(Report(model="Net"), kept=kept)).endswith(said)

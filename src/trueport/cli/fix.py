@@ -19,7 +19,7 @@ from trueport.errors import ExportError, UsageError
 from trueport.fix.command import Command
 from trueport.fix.edit import unified_diff
 from trueport.fix.search import Sought, find_fixes
-from trueport.fix.telling import in_vain, taken, verified
+from trueport.fix.telling import held_against_before, in_vain, taken, verified
 from trueport.fix.writing import write_changes
 
 
@@ -76,7 +76,7 @@ def _tell(sought: Sought, diff: bool) -> Exit:
     elif changes:
         for path in write_changes(changes):
             click.echo(f"written: {_from_here(path)}", err=True)
-    click.echo(f"tried on a copy: {verified(sought.after)}", err=True)
+    click.echo(f"tried on a copy: {verified(sought.after)}; {held_against_before(sought.after)}", err=True)
     if changes and diff:
         click.echo(f"to apply it: {sought.asked.text('fix', '--write')}", err=True)
     if command != sought.asked:

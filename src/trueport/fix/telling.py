@@ -21,14 +21,20 @@ def taken(sought: Sought) -> Iterator[str]:
 
 
 def verified(outcome: Outcome) -> str:
-    """What stands behind the offer."""
-    said = f"it exports, {tally(outcome.report.checks)}"
-    if outcome.kept.same:
-        plural = "" if outcome.kept.same == 1 else "s"
-        said += f"; eager gives what it gave before on {outcome.kept.same} input{plural}"
-    if outcome.kept.only_at_one:
-        said += f", and at a size of 1, which was spread before, {outcome.kept.different}"
-    return said
+    """What stands behind a verdict."""
+    return f"it exports, {tally(outcome.report.checks)}"
+
+
+def held_against_before(outcome: Outcome) -> str:
+    """Whether eager still answers as it did before the edits."""
+    kept = outcome.kept
+    inputs = f"{kept.same} input{'' if kept.same == 1 else 's'}"
+    if not kept.same and not kept.different:
+        return "eager refused every input before, or answered at random: there is no answer to be kept"
+    if not kept.different:
+        return f"eager gives what it gave before on {inputs}"
+    where = "at a size of 1, which was spread before" if kept.only_at_one else "otherwise"
+    return f"eager gives what it gave before on {inputs}, and {where}: {kept.different}"
 
 
 def in_vain(sought: Sought) -> Iterator[str]:
