@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.fft_defined import TRANSFORMS
 from trueport.capture.layers_defined import LAYERS
 from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
@@ -78,6 +79,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     **LAYERS,
     **LINEAR_ALGEBRA,
     **STATISTICS,
+    **TRANSFORMS,
     **QUANTISED,
 }
 """Used instead of torch's own."""

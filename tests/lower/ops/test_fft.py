@@ -139,3 +139,19 @@ def test_frames_of_a_complex_signal():
 def test_windows_of_any_length():
     faithful(lambda x: torch.kaiser_window(x.shape[0], False, 6.0) * x, torch.randn(7), free=({0},))
     faithful(lambda x: torch.kaiser_window(7, True, 6.0) * x, torch.randn(7))
+
+
+GIVEN_LENGTHS = {
+    "one axis": lambda x: torch.view_as_real(torch.fft.fft(x, n=6)),
+    "half of the spectrum": lambda x: torch.view_as_real(torch.fft.rfft(x, n=5, dim=0)),
+    "back": lambda x: torch.fft.irfft(torch.complex(x, x), n=7),
+    "two axes": lambda x: torch.view_as_real(torch.fft.fft2(x, s=(3, 6))),
+    "back in two axes": lambda x: torch.fft.irfft2(torch.complex(x, x), s=(3, 6)),
+    "the last axes": lambda x: torch.view_as_real(torch.fft.rfftn(x, s=(4,))),
+}
+
+
+@pytest.mark.parametrize("transform", GIVEN_LENGTHS.values(), ids=GIVEN_LENGTHS)
+def test_signals_shorter_and_longer_than_the_transform(transform):
+    size = {axis: torch.export.Dim(f"size{axis}", min=1) for axis in (0, 1)}
+    trueport.export(transform, (torch.randn(5, 9),), dynamic_shapes=(size,))

@@ -114,6 +114,12 @@ def test_singular_values_of_any_sizes():
     )
 
 
+def test_no_tolerance_at_all():
+    more = [(matrices(2, 4),), (matrices(1, 3),)]
+    free = {0: {0: "m", 1: "n"}}
+    check(lambda a: linalg.pinv(a, rtol=0.0), (matrices(4, 3),), *more, free=free, rtol=1e-4, atol=1e-4)
+
+
 def test_what_is_not_of_full_rank():
     a = matrices(5, 2) @ matrices(2, 4, seed=1)
     check(

@@ -163,7 +163,10 @@ def pseudo_inverse(op: Builder, a: Tensor, absolute: Tensor, relative: Tensor) -
     """The pseudo-inverse of [batch, rows, columns]: v / length @ (w / length).T, of the lengths that count."""
     tall = _is_tall(op, *a.known_sizes[1:])
     found = rotated(op, a if tall else flipped(op, a))
-    kept = above(op, found.lengths, absolute, relative)
+    # A wide matrix has no more singular values than rows; the other columns are rounding.
+    columns = found.lengths.known_sizes[1]
+    exist = op.Less(op.range(columns), op.size(smaller(*a.known_sizes[1:])))
+    kept = op.And(above(op, found.lengths, absolute, relative), exist)
     factors = op.Unsqueeze(op.Where(kept, op.Reciprocal(found.lengths), op.const(0, DOUBLE)), op.ints(1))
     v = sized(op.Mul(found.v, factors), *found.v.known_sizes)
     w = sized(op.Mul(found.w, factors), *found.w.known_sizes)
