@@ -70,7 +70,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
         return UnsupportedOperator(
             message=f"torch cannot tell the shape of this operator's result without running it: {_first_line(text)}",
             place=place,
-            fix="register a fake kernel for it: @torch.library.register_fake(...)",
+            fix=_instead_of_an_operator(text),
         )
     if any(part in text for part in _LEFT):
         return LeftTheGraph(
@@ -101,6 +101,12 @@ def _without_fake_kernel(failure: Exception, text: str) -> str | None:
         return str(failure.func.name())
     lacking = _NO_FAKE_KERNEL.search(text)
     return None if lacking is None else lacking[1]
+
+
+def _instead_of_an_operator(text: str) -> str:
+    if "quantized" in text:
+        return "leave this layer as it was before the conversion, or export the model before it is converted"
+    return "write it with other operators"
 
 
 def _instead_of_a_plain_number(text: str) -> str:

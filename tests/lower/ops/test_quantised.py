@@ -166,3 +166,21 @@ def test_an_error_in_every_element_is_no_matter_of_rounding():
         custom_translation_table={torch.ops.aten.fake_quantize_per_tensor_affine.default: shifted},
     )
     assert [finding.code for finding in found.errors] == ["TP805"]
+
+
+def test_products_of_8_bit_numbers():
+    a, b = torch.randint(-128, 127, (32, 32), dtype=torch.int8), torch.randint(-128, 127, (32, 32), dtype=torch.int8)
+    assert "MatMulInteger" in operators(faithful(torch._int_mm, a, b))
+
+
+def test_a_layer_that_has_no_translation_is_told_what_to_do():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.LSTM(3, 4)
+
+        def forward(self, x):
+            return self.rnn(x)[0]
+
+    found = trueport.check(ao.quantize_dynamic(Net(), {nn.LSTM}), (torch.randn(5, 2, 3),)).errors[0]
+    assert (found.code, "before" in found.fix) == ("TP401", True)

@@ -197,3 +197,9 @@ def choose_qparams(
     zero = op.Sub(quant_min, op.Round(op.Div(low, scale)))
     clipped = op.Clip(zero, op.const(quant_min, input.element), op.const(quant_max, input.element))
     return op.Reshape(scale, op.ints(1)), op.Reshape(clipped, op.ints(1))
+
+
+@op("aten::_int_mm")
+def int_mm(op: Builder, self: Tensor, mat2: Tensor) -> Tensor:
+    """_int_mm(Tensor self, Tensor mat2) -> Tensor: 8-bit numbers, added up in 32 bits"""
+    return op.MatMulInteger(self, mat2)
