@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from trueport.fix.portable.portable import PortableResult
 
 
+_ABOUT_INPUTS = ("kwargs", "dynamic_shapes", "constants", "value_ranges")
+"""Of what may be asked of an export, what matters to the source."""
+
+
 def fix_portable(target: str, diff: bool, **options: Any) -> Exit:
     """Find the portable form of TARGET, and show or write it."""
     with working(f"writing {target} for torch's own exporters"):
@@ -52,7 +56,7 @@ def _find(target: str, options: dict[str, Any]) -> PortableResult:
     from trueport.load.request import make_job
     from trueport.lower.table import is_leaf
 
-    asked = {name: value for name, value in request.options.items() if name not in ("opset_version", "state")}
+    asked = {name: value for name, value in request.options.items() if name in _ABOUT_INPUTS}
     job = make_job(request.model, request.args, **asked)
     examined = examine(job)
     if any(finding.is_error for finding in examined.diagnostics):

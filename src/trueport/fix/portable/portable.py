@@ -14,7 +14,7 @@ from trueport.capture.graph import Control, Graph
 from trueport.capture.trace import capture
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp108_not_portable import NotPortable as Finding
-from trueport.fix.edit import Change, Edit, SourceFile, applied
+from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied
 from trueport.fix.portable.functions import definition, exchanged, import_edits
 from trueport.fix.portable.statements import Portable, Style
 from trueport.fix.portable.tests import questions
@@ -22,6 +22,7 @@ from trueport.fix.portable.text import NotPortable
 from trueport.fix.portable.trial import Outcome, a_file, answers, in_new_code, same_as_before
 from trueport.fix.portable.values import Seen, watched
 from trueport.load.job import Job
+from trueport.rewrite.functions import Refused
 from trueport.source import Place, Where
 
 _INPUTS = 16
@@ -167,7 +168,13 @@ def written(functions: list[Function], seen: Mapping[CodeType, Seen], style: Sty
                 done += [Where(str(path), line, function.code.co_qualname) for line in sorted(portable.lines_used)]
             except NotPortable as refused:
                 found.append(_refused(function, refused.line, refused.why))
-        changes.append(Change(source, applied(source, [*edits, *import_edits(source, imports)])))
+        try:
+            changes.append(Change(source, applied(source, [*edits, *import_edits(source, imports)])))
+        except EditsOverlap:
+            inner = max((f for f in functions if f.path == path), key=lambda f: f.code.co_firstlineno)
+            found.append(
+                _refused(inner, min(inner.lines), "it stands in a function inside another that decides as well")
+            )
     return PortableResult(() if found else tuple(changes), tuple(done), tuple(found))
 
 
@@ -181,10 +188,13 @@ def _one(source: SourceFile, function: Function, seen: Seen, style: Style) -> Po
 
 def _tried(job: Job, functions: list[Function], changes: tuple[Change, ...], known: list[Any]) -> Outcome:
     with a_file() as path:
-        with contextlib.ExitStack() as stack:
-            for change in changes:
-                stack.enter_context(exchanged(change.before, change.after, [f.code for f in functions]))
-            refusal = in_new_code(job, known, path)
+        try:
+            with contextlib.ExitStack() as stack:
+                for change in changes:
+                    stack.enter_context(exchanged(change.before, change.after, [f.code for f in functions]))
+                refusal = in_new_code(job, known, path)
+        except Refused as closure:  # what the function closes over cannot be kept
+            refusal = closure.why
         return Outcome(refusal) if refusal else same_as_before(job, path)
 
 
