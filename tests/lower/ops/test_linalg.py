@@ -162,6 +162,10 @@ def test_nothing(function):
     check(function, (torch.zeros(0, 3, 3),))
 
 
+def test_the_condition_of_nothing():
+    check(linalg.cond, (matrices(2, 3, 3),), (torch.zeros(2, 0, 0),), free={0: {1: "n", 2: "n"}}, rtol=1e-4, atol=1e-4)
+
+
 def test_a_vector_and_a_batch_on_the_right_side():
     a = matrices(2, 3, 3)
     check(linalg.solve, (a[0], matrices(3)))
