@@ -17,11 +17,15 @@ class TrueportError(Exception):
 
 
 class ExportError(TrueportError):
-    """The export was refused. Nothing was written; `.diagnostics` hold every finding, errors first."""
+    """The export was refused. Nothing was written; `.diagnostics` hold every finding, errors first.
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+    `.rewritten` holds the functions whose branches and loops were kept alive until then, as they were traced.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], rewritten: tuple[str, ...] = ()) -> None:
         found = sorted(diagnostics, key=lambda d: not d.is_error)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(found)
+        self.rewritten = rewritten
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
 

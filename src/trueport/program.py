@@ -59,7 +59,7 @@ class Program:
     @property
     def rewritten(self) -> tuple[str, ...]:
         """The functions whose branches and loops became part of the graph, as they were traced."""
-        return tuple(readable(code, self._graph.tails.get(code, frozenset())) for code in self._graph.rewritten)
+        return shown_functions(self._graph)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the ONNX model. State that was lifted to inputs starts from the model's own buffers at each call."""
@@ -185,3 +185,8 @@ def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array as the runtime takes it: it knows no dtype that numpy does not have of its own, only its bits."""
     plain = np.ascontiguousarray(array).reshape(array.shape)
     return plain if array.dtype.isbuiltin == 1 else plain.view(np.dtype(f"u{array.dtype.itemsize}"))
+
+
+def shown_functions(graph: Graph) -> tuple[str, ...]:
+    """The functions that were rewritten for a graph, as they were traced."""
+    return tuple(readable(code, graph.tails.get(code, frozenset())) for code in graph.rewritten)

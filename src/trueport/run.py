@@ -37,7 +37,7 @@ from trueport.load.job import Job
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write
-from trueport.program import carried_outputs, is_carried
+from trueport.program import carried_outputs, is_carried, shown_functions
 from trueport.report import Report
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
@@ -79,6 +79,8 @@ class Run:
     """Whether random results are meant."""
     found: list[Diagnostic] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    graph: Graph | None = None
+    """What was captured last."""
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -93,7 +95,7 @@ class Run:
 
     def stop_on_errors(self) -> None:
         if self._has_errors():
-            raise ExportError(self.found)
+            raise ExportError(self.found, shown_functions(self.graph) if self.graph is not None else ())
 
     def _is_told(self, finding: Diagnostic) -> bool:
         """An operator without a translation is met by capture and again by lower."""
@@ -193,7 +195,8 @@ class Run:
         try:
             graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state, libraries=libraries)
         except ExportError as refused:
-            raise ExportError([*self.found, *placed(refused)]) from refused.__cause__
+            raise ExportError([*self.found, *placed(refused)], refused.rewritten) from refused.__cause__
+        self.graph = graph
         self.found += written_out(graph)
         self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)
         return graph

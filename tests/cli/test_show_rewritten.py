@@ -43,3 +43,13 @@ def test_a_machines_format_stays_alone_on_stdout(target):
     assert ran.exit_code == 0, ran.output
     json.loads(ran.stdout)
     assert "tp_then" in ran.stderr
+
+
+def test_also_when_the_export_is_refused(target, tmp_path):
+    """That is when one wants to see them."""
+    (tmp_path / "model.py").write_text(MODEL.replace("return x * 2", "return x.double()"))
+    ran = CliRunner().invoke(main, [*target, "--show-rewritten"])
+    assert ran.exit_code == 1, ran.output
+    assert "model.py:4  Net.forward" in ran.stdout
+    assert "tp_then" in ran.stdout
+    assert "TP103" in ran.output

@@ -36,6 +36,7 @@ from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.structures import flatten
 from trueport.rewrite.functions import Rewriting
+from trueport.rewrite.readable import readable
 from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import (
     lists_as_calls,
@@ -97,6 +98,9 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], 
             except NeedsTail:
                 continue
         raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")
+    except ExportError as refused:
+        refused.rewritten = tuple(readable(code, rewriting.tails(code)) for code in rewriting.rewritten)
+        raise
     finally:
         rewriting.end()
 

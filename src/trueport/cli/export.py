@@ -66,15 +66,16 @@ def export(
                     **checking,
                     **request.options,
                 )
-            report = program.report
-            if show_rewritten:  # results of a machine's format stay alone on stdout
-                click.echo("\n".join(program.rewritten), err=showing.output_format != "full")
+            report, rewritten = program.report, program.rewritten if show_rewritten else ()
         except UsageError:
             raise
         except ExportError as refused:
             if debug:
                 traceback.print_exc()
             report = Report(model=target, diagnostics=refused.diagnostics, versions=installed_versions())
+            rewritten = refused.rewritten if show_rewritten else ()
+        if rewritten:  # results of a machine's format stay alone on stdout
+            click.echo("\n".join(rewritten), err=showing.output_format != "full")
         ended = showing.finish(report)
         mention_fix(report)
     raise SystemExit(ended)
