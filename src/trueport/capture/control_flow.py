@@ -44,6 +44,8 @@ class Arm:
     raised: Exception | None = None
     shared: Left = field(default_factory=Left)
     values: LastValues = field(default_factory=dict)
+    was_there: Callable[[Any], bool] = lambda _: False
+    """Whether a container is older than the arm."""
 
 
 class ControlFlow(Questions):
@@ -76,6 +78,7 @@ class ControlFlow(Questions):
         left = contents_after(arms[0].changes), contents_after(arms[1].changes)
         values = arms[0].values, arms[1].values
         merging = Merging(self.tracer, place, mark, regions, self._again(), *values, *left)
+        merging.was_there = lambda container: arms[0].was_there(container) or arms[1].was_there(container)
         return self._join(test, arms, merging, state)
 
     def _trace_where(
@@ -106,7 +109,7 @@ class ControlFlow(Questions):
         sharing = self.tracer.writes.sharing
         try:
             with self.tracer.region() as region, sharing.arm() as shared, self.tracer.writes.watched() as writes:
-                traced = Arm(region, shared=shared)
+                traced = Arm(region, shared=shared, was_there=world.holds)
                 state.put(tuple(in_arm(value) for value in before))
                 try:
                     traced.returned = in_arm(arm())

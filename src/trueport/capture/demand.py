@@ -77,6 +77,11 @@ class Demand:
         if self._rewriting is not None and not self._rewriting.covers(code):
             raise NeedsRewrite(code, place, roots)
 
+    def require_callers(self, places: Places) -> None:
+        """Ask for all of the user's functions that run just now, one after the other."""
+        for frame in places.users_frames():
+            self.require(frame, places)
+
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""
         text = str(failure)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together, numbers_in
 from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
 from trueport.rewrite.runtime import TRACE
@@ -109,6 +110,8 @@ class TracedList(list):  # type: ignore[type-arg]
         self._parts: Parts | None = None
         self.place: Place | None = None
         """Where its length was left open."""
+        self.one_of_two: Disagreement | None = None
+        """Set where it stands for one or the other of two lists, which a change of it would not reach."""
 
     @property
     def is_open(self) -> bool:
@@ -187,12 +190,17 @@ class TracedList(list):  # type: ignore[type-arg]
         rows = self.rows()
         return OpenSequence(rows.length, rows.at)
 
+    def _about_to_change(self) -> None:
+        if self.one_of_two is not None:
+            self.one_of_two.complain()
+
     # --- what Python does with a list
 
     def append(self, item: Any) -> None:
         self.extend([item])
 
     def extend(self, items: Iterable[Any]) -> None:
+        self._about_to_change()
         if self._parts is None and not is_open(items):
             list.extend(self, items)
         else:
@@ -221,9 +229,11 @@ class TracedList(list):  # type: ignore[type-arg]
         return TracedList.of(self.held)
 
     def clear(self) -> None:
+        self._about_to_change()
         self.hold(Parts.plain(()))
 
     def pop(self, index: Any = -1) -> Any:
+        self._about_to_change()
         if self._parts is None and isinstance(index, int):
             if not list.__len__(self):
                 self._unfilled()
@@ -281,6 +291,7 @@ class TracedList(list):  # type: ignore[type-arg]
             return self._mixed()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._about_to_change()
         if self._parts is None and not isinstance(index, torch.SymInt):
             list.__setitem__(self, index, value)
             return
@@ -305,6 +316,7 @@ class TracedList(list):  # type: ignore[type-arg]
         return len(self) > 0
 
     def reverse(self) -> None:
+        self._about_to_change()
         if self._parts is None:
             list.reverse(self)
             return
@@ -326,6 +338,7 @@ class TracedList(list):  # type: ignore[type-arg]
         return list.__contains__(self, item) if self._parts is None else bool(self._refused())
 
     def insert(self, index: Any, item: Any) -> None:
+        self._about_to_change()
         if self._parts is None:
             list.insert(self, index, item)
         elif index == 0:
@@ -334,9 +347,11 @@ class TracedList(list):  # type: ignore[type-arg]
             self._refused()
 
     def sort(self, **options: Any) -> None:
+        self._about_to_change()
         list.sort(self, **options) if self._parts is None else self._refused()
 
     def remove(self, item: Any) -> None:
+        self._about_to_change()
         list.remove(self, item) if self._parts is None else self._refused()
 
     def index(self, *args: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +15,7 @@ from trueport.capture.loop_lists import FilledList
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import describe
 from trueport.capture.sharing import Memory
-from trueport.capture.slots import Content, Slot
+from trueport.capture.slots import Carried, Content, Slot
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
@@ -34,6 +35,9 @@ class Plan:
         self.blocks = blocks
         self.before = state.get()
         self.slots = [Slot(name, value) for name, value in zip(state.names, self.before, strict=True)]
+        for slot in self.slots:
+            if isinstance(slot.before, float) and not math.isfinite(slot.before):
+                _carried_at_once(slot)
         self.contents: dict[tuple[int, Any], Content] = {}
         self.bases: dict[int, tuple[torch.Tensor, Slot]] = {}
         """Tensors that rounds write in place, by id."""
@@ -113,3 +117,10 @@ class Plan:
                 )
             ]
         )
+
+
+def _carried_at_once(slot: Slot) -> None:
+    """`best = float("inf")` before the loop: carried from the first round on, since symbols know no infinities."""
+    found, slot.structure = flatten(slot.before, slot.name)
+    slot.structure_leaves, slot.alike = [leaf.value for leaf in found], [[] for _ in found]
+    slot.leaves = [Carried(slot.before, float)]

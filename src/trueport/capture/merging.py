@@ -49,6 +49,8 @@ class Merging:
     then_outputs: list[Any] = field(default_factory=list)
     else_outputs: list[Any] = field(default_factory=list)
     results: list[Value | Number] = field(default_factory=list)
+    was_there: Callable[[Any], bool] = lambda _: False
+    """Whether a container is older than the branch, so that others may know it."""
     _made: dict[tuple[int, int], Any] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
 

@@ -42,6 +42,8 @@ def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
         if then != orelse:
             Disagreement("a set", "one", "another", merging.place, merging.again).complain()
         return then
+    if len(then) != len(orelse):
+        merging.tracer.demand.require_callers(merging.tracer.places)  # in rewritten code, its length may be open
     if len(then) == len(orelse):
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
     lengths = (f"{len(then)} items long", f"{len(orelse)} items long")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str) -> TracedList:
     made = TracedList.of(merged_parts(merging, _held(then), _held(orelse), name))
     made.place = merging.place
+    if merging.was_there(then) or merging.was_there(orelse):
+        made.one_of_two = merging.disagreement(name, "one list", "another")
     return made
 
 

@@ -47,6 +47,10 @@ def unbind(tensor: torch.Tensor, dim: int = 0) -> Cutting:
 def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
     """As many pieces as there are of a size, of which the last may be smaller; an empty tensor is one piece."""
     length: Any = tensor.shape[dim]
+    if isinstance(size, int) and size == 1:
+        rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
+        column = Column(tensor.dtype, tuple(rows.shape[1:]))
+        return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
     return Pieces(tensor, dim, size, torch.sym_max((length + size - 1) // size, 1))
 
 

@@ -59,6 +59,14 @@ class Places:
     def end(self) -> None:
         self._outermost = None
 
+    def users_frames(self) -> Iterator[FrameType]:
+        """The frames of the user's own code, innermost first."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._outermost:
+            if not self.is_foreign(frame.f_code) and not Where(frame.f_code.co_filename, 1).is_installed:
+                yield frame
+            frame = frame.f_back
+
     def is_outermost(self, frame: FrameType) -> bool:
         """Whether this is the frame that called the model."""
         return frame is self._outermost

@@ -45,13 +45,13 @@ def _for(*functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Calla
 
 
 @_for(torch.tensor, torch.as_tensor, torch.scalar_tensor)
-def _tensor(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
+def tensor_of(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
     """A nested list that holds traced numbers, stacked."""
     if dtype is None:
         kinds = _kinds(data)
         dtype = torch.get_default_dtype() if float in kinds else torch.int64 if int in kinds else torch.bool
     if isinstance(data, (list, tuple)):
-        return torch.stack([_tensor(d, dtype=dtype) for d in data])
+        return torch.stack([tensor_of(d, dtype=dtype) for d in data])
     if isinstance(data, torch.Tensor):
         return data.to(dtype)
     if isinstance(data, torch.SymBool):
@@ -185,6 +185,15 @@ def _same_size(one: Any, other: Any) -> bool:
     if isinstance(one, int) and isinstance(other, int):
         return one == other
     return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and one.node.expr == other.node.expr
+
+
+@_for(F.pad)
+def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> torch.Tensor:
+    """Padding with a traced number: zeros, and the number where nothing of the input is."""
+    if mode != "constant" or not isinstance(value, Symbolic):
+        return F.pad(input, pad, mode, value)
+    inside = F.pad(torch.ones_like(input, dtype=torch.bool), pad)
+    return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
 
 
 @_for(F.one_hot)

@@ -17,7 +17,7 @@ from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.pieces import Cutting, chunk, split, unbind
 from trueport.capture.shapes import CannotBeCarried
-from trueport.capture.stand_ins import stand_in_for
+from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of
 from trueport.capture.tracer import Tracer
 from trueport.torch_internals import (
     SET_GRAD_ENABLED,
@@ -136,10 +136,13 @@ class TorchCalls(TorchFunctionMode):
 
 
 def _with_tensors(index: Any) -> Any:
-    """An index in which lists of open length are the tensors that eager makes of them."""
+    """An index in which lists of open length, and of traced numbers, are the tensors that eager makes of them."""
     if isinstance(index, tuple):
-        return tuple(_with_tensors(i) for i in index) if any(map(is_open, index)) else index
-    return _tensor(index) if is_open(index) else index
+        made = tuple(_with_tensors(i) for i in index)
+        return index if all(a is b for a, b in zip(made, index, strict=True)) else made
+    if is_open(index):
+        return _tensor(index)
+    return tensor_of(index) if isinstance(index, list) and holds_symbol(index) else index
 
 
 def _stack(tensors: TracedList, dim: int = 0) -> torch.Tensor:

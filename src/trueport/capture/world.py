@@ -107,6 +107,10 @@ class World:
             if not isinstance(held, torch.nn.Module):
                 self._keep(held, depth - 1)
 
+    def holds(self, container: Any) -> bool:
+        """Whether a container was there when the arm began."""
+        return id(container) in self._kept
+
     def changes(self) -> list[Change]:
         return [Change(now, before, _copy(now)) for now, before in self._changed()]
 
@@ -211,4 +215,4 @@ def _copy(container: Any) -> Any:
 
 def _is_users_object(value: Any) -> bool:
     module = type(value).__module__
-    return hasattr(value, "__dict__") and not callable(value) and module.split(".")[0] not in _FOREIGN
+    return hasattr(value, "__dict__") and module.split(".")[0] not in _FOREIGN

@@ -199,14 +199,16 @@ def argument_names(op: OpOverload) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def quiet_fake_tensors() -> Iterator[None]:
-    """Torch logs a traceback for every fake kernel that fails; the failure reaches us as an exception anyway."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
+    """Torch logs a traceback for every fake kernel or range that fails; the failure reaches us as an exception anyway."""
+    logs = [logging.getLogger(f"torch.{name}") for name in ("_subclasses.fake_tensor", "utils._sympy.interp")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 def write_count(tensor: torch.Tensor) -> int | None:

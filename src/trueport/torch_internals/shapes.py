@@ -65,7 +65,12 @@ class DecidingShapes(_ShapeEnv):
         """
         if expr in self._facts:
             return self._facts[expr]
-        known = super()._maybe_evaluate_static(expr, *args, **kwargs)
+        try:
+            known = super()._maybe_evaluate_static(expr, *args, **kwargs)
+        except AssertionError as failure:
+            if "NaN" not in str(failure):
+                raise
+            return None  # torch's ranges know no `inf - x`, which a first round may ask before the inf is carried
         if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
             return known
         one, other = (side for side in expr.args)
@@ -111,6 +116,10 @@ class DecidingShapes(_ShapeEnv):
         before = self._facts
         self._facts = dict(before)
         for part in sympy.And.make_args(fact):
+            if isinstance(part, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge)):
+                smaller, larger = (part.lts, part.gts)
+                strict = isinstance(part, (sympy.Lt, sympy.Gt))
+                self._facts.update(_ordered(smaller, larger, strict))
             if isinstance(part, (sympy.Eq, sympy.Ne)):
                 holds, fails = (sympy.true, sympy.false) if isinstance(part, sympy.Eq) else (sympy.false, sympy.true)
                 one, other = part.args
@@ -205,3 +214,23 @@ class DecidingShapes(_ShapeEnv):
         pending = bool(self.pending_fresh_unbacked_symbols)
         self.pending_fresh_unbacked_symbols.clear()
         return pending
+
+
+def _ordered(smaller: sympy.Expr, larger: sympy.Expr, strict: bool) -> dict[sympy.Basic, sympy.Basic]:
+    """Every way to ask what is known by `smaller < larger` (or `<=`)."""
+    known: list[tuple[Any, sympy.Basic]] = [
+        (sympy.Le(smaller, larger, evaluate=False), sympy.true),
+        (sympy.Ge(larger, smaller, evaluate=False), sympy.true),
+        (sympy.Gt(smaller, larger, evaluate=False), sympy.false),
+        (sympy.Lt(larger, smaller, evaluate=False), sympy.false),
+    ]
+    if strict:
+        known += [
+            (sympy.Lt(smaller, larger, evaluate=False), sympy.true),
+            (sympy.Gt(larger, smaller, evaluate=False), sympy.true),
+            (sympy.Ge(smaller, larger, evaluate=False), sympy.false),
+            (sympy.Le(larger, smaller, evaluate=False), sympy.false),
+            (sympy.Eq(smaller, larger, evaluate=False), sympy.false),
+            (sympy.Ne(smaller, larger, evaluate=False), sympy.true),
+        ]
+    return dict(known)
