@@ -199,7 +199,7 @@ def argument_names(op: OpOverload) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def quiet_fake_tensors() -> Iterator[None]:
-    """Torch logs a traceback for every fake kernel or range that fails; the failure reaches us as an exception anyway."""
+    """Torch logs a traceback for every fake kernel or range that fails; the failure reaches us by itself anyway."""
     logs = [logging.getLogger(f"torch.{name}") for name in ("_subclasses.fake_tensor", "utils._sympy.interp")]
     levels = [log.level for log in logs]
     for log in logs:
