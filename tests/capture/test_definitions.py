@@ -72,3 +72,17 @@ def test_a_bilinear_form_of_an_empty_batch():
 
 def test_indices_of_triangles():
     faithful(lambda x: (x + torch.tril_indices(3, 4, 1), torch.triu_indices(0, 0)), torch.zeros(1, 1))
+
+
+def test_taking_along_an_axis_of_any_length():
+    def forward(x, order):
+        return x.take_along_dim(order.argsort(1), 1), x.take_along_dim(order[:1] * 0, 0), x.take_along_dim(order)
+
+    faithful(forward, torch.randn(3, 4), torch.randint(0, 3, (3, 4)), free=({0, 1}, {0, 1}))
+
+
+def test_products_of_free_sizes():
+    def forward(a, b, c):
+        return torch.kron(a, b), torch.linalg.multi_dot([a, b, c])
+
+    faithful(forward, torch.randn(2, 3), torch.randn(3, 4), torch.randn(4, 5), free=({0, 1}, {0, 1}, {0, 1}))

@@ -11,6 +11,7 @@ from trueport.capture.fft_defined import TRANSFORMS
 from trueport.capture.layers_defined import LAYERS
 from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
+from trueport.capture.products_defined import PRODUCTS
 from trueport.capture.quantised import QUANTISED
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import kaiser_window
@@ -77,6 +78,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.pad_sequence.default: pad_sequences,
     **dict.fromkeys((aten.kaiser_window.default, aten.kaiser_window.periodic, aten.kaiser_window.beta), kaiser_window),
     **LAYERS,
+    **PRODUCTS,
     **LINEAR_ALGEBRA,
     **STATISTICS,
     **TRANSFORMS,
