@@ -138,6 +138,8 @@ def _subject(title: str, name: str, call: _Call, other: _Call | None, free: bool
     accepted = [tensors for tensors in found if not isinstance(_answers(model, tensors), Unmeasurable)]
     more: list[Inputs] = [((tensors,), {}) for tensors in accepted]
     tolerance = _tolerance(model, [call.tensors, *(args[0] for args, _ in more)])
+    if isinstance(tolerance, Unmeasurable):
+        return tolerance
     return Subject(title, model, ((call.tensors,), {}), more, axes, calls.__file__, tolerance)
 
 
@@ -203,7 +205,7 @@ def _state_after(model: torch.nn.Module, tensors: list[torch.Tensor]) -> torch.T
     return torch.get_rng_state()
 
 
-def _tolerance(model: torch.nn.Module, inputs: list[list[torch.Tensor]]) -> Tolerance | None:
+def _tolerance(model: torch.nn.Module, inputs: list[list[torch.Tensor]]) -> Tolerance | Unmeasurable | None:
     """For half precision, what eager itself loses on these inputs, where that is more than the usual tolerance: a
     result that is nearer to the truth than eager's is not wrong."""
     dtype = next((t.dtype for tensors in inputs for t in tensors if t.dtype in _HALVES), None)
@@ -218,6 +220,8 @@ def _tolerance(model: torch.nn.Module, inputs: list[list[torch.Tensor]]) -> Tole
             continue
         for one, other in zip(rough, exact, strict=True):
             if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.is_floating_point():
+                if one.shape == other.shape and (other.isfinite() & ~one.isfinite()).any():
+                    return Unmeasurable("eager overflows in half precision")
                 lost = max(lost, _distance(one, other))
     return Tolerance(usual.relative, max(usual.absolute, 1.5 * lost))
 
