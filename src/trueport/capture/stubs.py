@@ -12,11 +12,13 @@ from trueport.torch_internals import OpOverload
 
 def untranslated(op: OpOverload, place: Place) -> Diagnostic:
     """A call of an operator that nobody can translate."""
+    is_quantised = "quantized" in op.name()
+    instead = "leave this layer as it was before the conversion" if is_quantised else "write it with other operators"
     return UnsupportedOperator(
         message=f"`{op.name()}` has no translation to ONNX",
         place=place,
         label=f"calls {op.name()}",
-        fix=f"write it with other operators, or translate it:\n{translation_stub(op)}",
+        fix=f"{instead}, or translate it:\n{translation_stub(op)}",
     )
 
 
