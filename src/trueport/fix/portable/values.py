@@ -104,12 +104,16 @@ def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Itera
         for code, lines in questions.items()
     }
 
+    # The trace may have made the code of a function anew around one that it rewrote inside it: the place is the same.
+    known = {_place(code): code for code in questions}
+
     def entered(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return at_line if frame.f_code in seen else None
+        return at_line if _place(frame.f_code) in known else None
 
     def at_line(frame: FrameType, event: str, _argument: Any) -> Any:
         if event in ("line", "return"):
-            found, local = seen[frame.f_code], dict(frame.f_locals)
+            own = known[_place(frame.f_code)]
+            found, local = seen[own], dict(frame.f_locals)
             line = found.at.setdefault(frame.f_lineno, {}) if event == "line" else {}
             if event == "line":
                 found.always[frame.f_lineno] = found.always.get(frame.f_lineno, set(local)) & set(local)
@@ -118,7 +122,7 @@ def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Itera
                 line.setdefault(name, set()).add(described)
                 found.names.setdefault(name, set()).add(described)
             if event == "line":
-                for text, code in asked[frame.f_code].get(frame.f_lineno, ()):
+                for text, code in asked[own].get(frame.f_lineno, ()):
                     answer = _answer(code, frame.f_globals, local)
                     if answer is not None:
                         found.expressions.setdefault((frame.f_lineno, text), set()).add(answer)
@@ -130,6 +134,10 @@ def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Itera
         yield seen
     finally:
         sys.settrace(before)
+
+
+def _place(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_qualname
 
 
 def _compiled(node: ast.expr) -> CodeType:
