@@ -272,6 +272,22 @@ def test_a_tensor_that_rounds_append_is_written_after_the_loop():
     assert_never_wrong(forward)
 
 
+def test_a_tensor_that_some_rounds_append_is_written_after_the_loop():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = []
+        k = 0
+        while True:
+            k += 1
+            if k >= x.shape[0]:
+                break
+            out.append(h)
+        h.add_(1)
+        return weighed(out), h
+
+    assert_never_wrong(forward)
+
+
 def test_a_tensor_that_rounds_append_is_written_by_every_round():
     def forward(self, x, y, c, n):
         h = y * 1

@@ -274,9 +274,10 @@ class Tracer:
             self.writes.sharing.link(memory_of(result), memories, again, as_stale)
 
     def is_whole(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is all of its memory, and not a view of a part."""
+        """Whether a tensor is all of its memory, if under further axes of one, and not a view of a part."""
         wrapper = self.adopt_all(tensor)
-        sizes, whole = ([self.symbols.size(s) for s in t.shape] for t in (wrapper, self.writes.base(wrapper)))
+        both = (wrapper, self.writes.base(wrapper))
+        sizes, whole = ([size for s in t.shape if (size := self.symbols.size(s)) != 1] for t in both)
         return sizes == whole
 
     def memory_of(self, tensor: torch.Tensor) -> int:
