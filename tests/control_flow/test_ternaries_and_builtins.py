@@ -202,6 +202,34 @@ def test_a_raise_in_the_last_arm():
     assert_kept_alive(model, (UP,), [(DOWN,), (UP * 5,)], ifs=1)
 
 
+def test_an_arm_that_reads_a_name_before_it_is_assigned_raises():
+    """Eager raises UnboundLocalError if it comes there; until it does, nobody notices the slip."""
+
+    def model(x):
+        if x.max() > 1000:
+            y = scale * x
+            scale = 2
+        else:
+            y = x * 3
+        return y
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,)], ifs=0)
+    (told,) = [d for d in program.report.diagnostics if d.code == "TP105"]
+    assert "UnboundLocalError" in told.message
+
+
+def test_a_loop_that_reads_a_name_before_it_is_assigned_is_refused_at_the_line():
+    def model(x, n):
+        for _ in range(n):
+            x = x + step
+            step = x * 2
+        return x
+
+    found = refused(model, (torch.ones(3), 0))
+    assert found.code == "TP105"
+    assert found.where.line == model.__code__.co_firstlineno + 2
+
+
 def test_a_raise_that_is_caught_is_refused():
     """Eager goes on in the `except`; dropped, the model would go on as if nothing had been raised."""
 

@@ -22,7 +22,7 @@ from trueport.capture.maybe import known
 from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.questions import Questions
-from trueport.capture.raising import is_users_raise, refuse_if_caught
+from trueport.capture.raising import as_raised, refuse_if_caught
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.short_circuits import combined, needs_no_branch
@@ -114,9 +114,9 @@ class ControlFlow(Questions):
                 try:
                     traced.returned = in_arm(arm())
                 except Exception as failure:
-                    if not is_users_raise(failure, self.tracer.places):
+                    traced.raised = as_raised(failure, self.tracer.places)
+                    if traced.raised is None:
                         raise
-                    traced.raised = failure
                 traced.after = tuple(in_arm(value) for value in state.get())
                 traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
                 contents = [change.after for change in traced.changes]

@@ -12,11 +12,13 @@ import traceback
 from types import TracebackType
 
 from trueport.capture.places import Places
+from trueport.capture.raising import reads_unbound
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stubs import fake_kernel_stub
-from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
@@ -45,6 +47,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     text = str(failure)
     if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
         return _on_a_value(failure, place, line)
+    if reads_unbound(failure, places):
+        return ArmDropped(
+            message="a name is read here that is not assigned when the model comes here first",
+            place=place,
+            severity=Severity.ERROR,
+            label="not yet assigned",
+            fix="assign it before the branch or the loop: eager raises UnboundLocalError if it comes here",
+        )
     if isinstance(failure, CannotBeCarried):
         return UnsupportedOperator(message=text, place=place, fix=failure.fix)
     if isinstance(failure, DynamicOutputShapeException):

@@ -14,18 +14,36 @@ from trueport.capture.places import Places
 from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import ExportError
+from trueport.rewrite.asking import UNBOUND
 from trueport.source import Where
 
 
-def is_users_raise(failure: Exception, places: Places) -> bool:
+def as_raised(failure: Exception, places: Places) -> Exception | None:
+    """What eager would raise where the trace met this error; None where eager may not raise at all."""
+    if reads_unbound(failure, places):
+        return UnboundLocalError("a name is read before it is assigned")
+    return failure if _is_users_raise(failure, places) else None
+
+
+def reads_unbound(failure: Exception, places: Places) -> bool:
+    """Whether code read a name that is not bound there; in rewritten code the name holds a stand-in, which fails."""
+    if isinstance(failure, NameError):
+        return _users_last(failure, places) is not None
+    return isinstance(failure, (TypeError, AttributeError)) and f"'{type(UNBOUND).__name__}'" in str(failure)
+
+
+def _is_users_raise(failure: Exception, places: Places) -> bool:
     """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
+    last = _users_last(failure, places)
+    return last is not None and dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _users_last(failure: Exception, places: Places) -> TracebackType | None:
+    """Where an exception arose; None where that is in torch or in trueport."""
     last: TracebackType | None = failure.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or places.is_foreign(last.tb_frame.f_code):
-        return False
-    instruction = last.tb_frame.f_code.co_code[last.tb_lasti]
-    return dis.opname[instruction] == "RAISE_VARARGS"
+    return None if last is None or places.is_foreign(last.tb_frame.f_code) else last
 
 
 def refuse_if_caught(kind: type[Exception], places: Places) -> None:
