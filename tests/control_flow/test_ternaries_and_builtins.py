@@ -207,8 +207,8 @@ def test_an_arm_that_reads_a_name_before_it_is_assigned_raises():
 
     def model(x):
         if x.max() > 1000:
-            y = scale * x
-            scale = 2
+            y = scale * x  # noqa: F821
+            scale = 2  # noqa: F841
         else:
             y = x * 3
         return y
@@ -221,8 +221,8 @@ def test_an_arm_that_reads_a_name_before_it_is_assigned_raises():
 def test_a_loop_that_reads_a_name_before_it_is_assigned_is_refused_at_the_line():
     def model(x, n):
         for _ in range(n):
-            x = x + step
-            step = x * 2
+            x = x + step  # noqa: F821
+            step = x * 2  # noqa: F841
         return x
 
     found = refused(model, (torch.ones(3), 0))
