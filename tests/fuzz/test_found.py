@@ -28,6 +28,16 @@ def assert_faithful(function: Any) -> None:
     assert outcome.verdict is Verdict.FAITHFUL, outcome.detail
 
 
+def assert_never_wrong(function: Any) -> None:
+    """No graph of values says which of several tensors or containers a name is: refused, where it was WRONG."""
+    outcome = judge_model(Program(function).eval())
+    assert (outcome.verdict, outcome.code) == (Verdict.DIAGNOSED, "TP103"), outcome.detail
+
+
+def weighed(items):
+    return sum(item.sum() * (i + 1) for i, item in enumerate(items))
+
+
 # --- exits
 
 
@@ -231,16 +241,6 @@ def test_one_arm_fills_the_list_of_an_attribute_and_the_other_sets_the_attribute
 
 
 # --- lists of tensors that are written afterwards
-
-
-def assert_never_wrong(function: Any) -> None:
-    """No graph of values says which of several tensors an item of the list is: refused, where it was WRONG."""
-    outcome = judge_model(Program(function).eval())
-    assert (outcome.verdict, outcome.code) == (Verdict.DIAGNOSED, "TP103"), outcome.detail
-
-
-def weighed(items):
-    return sum(item.sum() * (i + 1) for i, item in enumerate(items))
 
 
 def test_a_tensor_of_a_list_is_written_in_the_arm_that_leaves_the_list_alone():

@@ -16,7 +16,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Value
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.maybe import Maybe, value_of
-from trueport.capture.rows import Rows
+from trueport.capture.rows import NoRows, Rows
 from trueport.load.structures import flatten
 from trueport.torch_internals import FunctionalTensor
 
@@ -49,7 +49,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(value.held)
     elif isinstance(value, Maybe):
         yield from _tensors(value_of(value))
-    elif isinstance(value, Disagreement):
+    elif isinstance(value, (Disagreement, NoRows)):
         return
     elif isinstance(value, Parts):
         yield from _tensors(value.parts)

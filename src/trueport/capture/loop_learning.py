@@ -11,8 +11,10 @@ from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
+from trueport.capture.loop_tangles import Tangles
 from trueport.capture.maybe import flag_of, value_of
 from trueport.capture.merging import inside, may_be_none
+from trueport.capture.out_of_date import why_spoiled
 from trueport.capture.rows import NotAlike
 from trueport.capture.sharing import Memory
 from trueport.capture.slots import Content, Round, Slot
@@ -28,6 +30,7 @@ class Learner:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._leaves = Leaves(plan)
+        self._tangles = Tangles(plan)
 
     def learn(self, traced: Round, mark: int) -> bool:
         """Compare what a round left with what it began with; True if something new was found."""
@@ -37,7 +40,8 @@ class Learner:
         for change in traced.changes:
             new |= self._learn_change(change, traced, mark)
         for content in self._plan.contents.values():
-            new |= self._learn_slot(content.slot, content.after(traced.changes), traced, mark)
+            left = traced.as_left(content.slot, content.after(traced.changes))
+            new |= self._learn_slot(content.slot, left, traced, mark)
         for write in traced.writes:
             if id(write.base) not in self._plan.bases:
                 slot = Slot("a tensor", write.base)
@@ -46,8 +50,8 @@ class Learner:
                 slot.structure_leaves, slot.alike = [write.base], [[]]
                 self._plan.bases[id(write.base)] = (write.base, slot)
                 new = True
-        for filled in self._plan.lists:
-            new |= self._learn_list(filled, traced, mark)
+        new |= self._learn_lists(traced, mark)
+        new |= self._tangles.learn(traced)
         return self._learn_stale(traced) or new
 
     def _learn_stale(self, traced: Round) -> bool:
@@ -71,6 +75,9 @@ class Learner:
 
     def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
         """A container that a round changed: a dict key by key, a list as a whole."""
+        why = why_spoiled(change.after)
+        if why is not None:  # by a loop in this one
+            return self._plan.outdate(change.container, why)
         if isinstance(change.container, dict):
             before, after = change.before, change.after
             keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
@@ -138,7 +145,7 @@ class Learner:
             and _differ(slot.before.held, after.held)
         ):
             slot.rows = True
-            self._carry_list(FilledList(slot.name, slot.before.held, None), after.held, mark)
+            self._carry_list(FilledList(slot.name, slot.before.held, None, slot), after.held, mark)
             return True
         if is_open(after) or is_open(slot.before):
             slot.lost = True
@@ -146,7 +153,7 @@ class Learner:
         if may_be_none(slot.before, after):
             return self._begin_maybe(slot, after, traced, mark)
         model = after if slot.before is UNBOUND else slot.before
-        if slot.before is UNBOUND and not _is_carriable(after):
+        if slot.before is UNBOUND and (traced.was_there(after) or not _is_carriable(after)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
             return True
         found, structure = flatten(model, slot.name)
@@ -189,10 +196,20 @@ class Learner:
             self._plan.cannot_grow(filled)
         self._plan.lists.append(filled)
 
+    def _learn_lists(self, traced: Round, mark: int) -> bool:
+        """Each list; again where a later one turned out to be made of its rows, which are read thereby."""
+        new, lists = False, [filled for filled in self._plan.lists if id(filled) in traced.rows]
+        while lists:
+            unread = []
+            for filled in lists:
+                new |= self._learn_list(filled, traced, mark)
+                if not traced.rows[id(filled)].was_read:
+                    unread.append(filled)
+            lists = [filled for filled in unread if traced.rows[id(filled)].was_read]
+        return new
+
     def _learn_list(self, filled: FilledList, traced: Round, mark: int) -> bool:
-        if id(filled) not in traced.rows:
-            return False
-        held = filled.after(traced, self._plan.slots)
+        held = filled.after(traced, self._plan.left(traced))
         if held is None:
             self._plan.cannot_grow(filled)
         if filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ class FilledList:
     name: str
     before: Parts
     container: TracedList | None
+    holder: Slot | None = None
+    """That name, or the key of a dict, or the attribute."""
     slot: Slot = field(init=False)
     """The tensors of its rows, as something that the loop carries."""
     shape: ItemShape = field(init=False)
@@ -50,13 +52,13 @@ class FilledList:
         if self.container is not None:
             self.container.hold(Parts((traced.rows[id(self)],)))
 
-    def after(self, traced: Round, slots: Sequence[Slot]) -> Parts | None:
+    def after(self, traced: Round, left: Iterable[tuple[Slot, Any]]) -> Parts | None:
         """What the round left in it; None where it is no list any more."""
         if self.container is not None:
             change = next((c for c in traced.changes if c.container is self.container), None)
             held: Parts = self.before if change is None else change.after
             return held
-        after = next(a for slot, a in zip(slots, traced.after, strict=True) if slot.name == self.name)
+        after = next(value for slot, value in left if slot is self.holder)
         return after.held if isinstance(after, TracedList) else None
 
     def appended(self, held: Parts, traced: Round, is_inner: Callable[[Any], bool]) -> list[Any] | None:

@@ -14,8 +14,10 @@ from trueport.capture.last_values import LastValues
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import describe
+from trueport.capture.out_of_date import spoiled
 from trueport.capture.sharing import Memory
-from trueport.capture.slots import Carried, Content, Slot
+from trueport.capture.slots import Carried, Content, Round, Slot
+from trueport.capture.world import fill
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
@@ -43,6 +45,8 @@ class Plan:
         """Tensors that rounds write in place, by id."""
         self.lists: list[FilledList] = []
         """Lists whose length the rounds change."""
+        self.outdated: dict[int, tuple[Any, Disagreement]] = {}
+        """Containers from before the loop that some rounds change, and others have forgotten, by id."""
         self.values: LastValues = {}
         self.began = self.tracer.writes.mark()
         self.stale: dict[Memory, Place] = dict(self.tracer.writes.sharing.stale)
@@ -57,6 +61,26 @@ class Plan:
         self.tracer.link(wrapper, slot.alike[leaf], as_stale=False)
         if leaf in slot.stale:
             self.tracer.writes.sharing.spoil(memory_of(wrapper), slot.stale[leaf])
+
+    def left(self, traced: Round) -> list[tuple[Slot, Any]]:
+        """What a round left in each name, and in each part of a container that is carried."""
+        names = zip(self.slots, traced.after, strict=True)
+        parts = ((c.slot, traced.as_left(c.slot, c.after(traced.changes))) for c in self.contents.values())
+        return [*names, *parts]
+
+    def outdate(self, container: Any, why: Disagreement) -> bool:
+        """From the second round on, nobody may look at this container; True unless that was known."""
+        if id(container) in self.outdated:
+            return False
+        self.outdated[id(container)] = (container, why)
+        self.contents = {key: c for key, c in self.contents.items() if c.container is not container}
+        self.lists = [filled for filled in self.lists if filled.container is not container]
+        return True
+
+    def spoil(self) -> None:
+        """Make everything that is out of date say so when somebody looks."""
+        for container, why in self.outdated.values():
+            fill(container, spoiled(container, why))
 
     def lost(self, slot: Slot) -> Disagreement:
         return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self.place)
@@ -81,7 +105,13 @@ class Plan:
             return None
         found, _ = flatten(after, slot.name)
         assert slot.structure is not None and slot.leaves is not None
-        return [leaf.value for leaf in found] if len(found) == len(slot.structure_leaves) else None
+        if len(found) != len(slot.structure_leaves):
+            return None
+        if len(found) > 1:  # the same keys, in the same order
+            known, _ = flatten(slot.structure.build(slot.structure_leaves), slot.name)
+            if [leaf.path for leaf in found] != [leaf.path for leaf in known]:
+                return None
+        return [leaf.value for leaf in found]
 
     def disagree(self, slot: Slot, start: Any, end: Any) -> NoReturn:
         raise ExportError(

@@ -37,7 +37,7 @@ class Results:
             after.append(self._settle(slot, end, inits, outputs, results))
         contents = []
         for content in self._plan.contents.values():
-            end = content.after(traced.changes)
+            end = traced.as_left(content.slot, content.after(traced.changes))
             contents.append((content, self._settle(content.slot, end, inits, outputs, results)))
         written = []
         for key, (base, slot) in self._plan.bases.items():
@@ -47,11 +47,12 @@ class Results:
         rounds = trips if traced.going is True else None  # a loop that may stop early runs fewer
         lists = self._settle_lists(traced, rounds, mark, inits, outputs, results)
         self._append(traced, trips, first, inits, outputs, results)
-        named = {filled.name: filled.leave(turns, self._plan.place) for filled, turns in lists}
+        named = {id(filled.holder): filled.leave(turns, self._plan.place) for filled, turns in lists}
         slots = zip(self._plan.slots, after, strict=True)
-        self._plan.state.put(tuple(named[slot.name] if slot.rows else last for slot, last in slots))
+        self._plan.state.put(tuple(named[id(slot)] if slot.rows else last for slot, last in slots))
         for content, last in contents:
-            content.put(last)
+            content.put(named[id(content.slot)] if content.slot.rows else last)
+        self._plan.spoil()
         for base, result in written:
             self._tracer.writes.put(base, self._tracer.fake_of(result))
 
@@ -137,7 +138,7 @@ class Results:
         settled: list[tuple[FilledList, list[tuple[torch.Tensor, ...]] | None]] = []
         scanned: list[tuple[FilledList, list[Any]]] = []
         for filled in self._plan.lists:
-            held = filled.after(traced, self._plan.slots)
+            held = filled.after(traced, self._plan.left(traced))
             assert held is not None
             items = filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark))
             if items is None:

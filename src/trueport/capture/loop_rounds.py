@@ -40,16 +40,21 @@ class Rounds:
         try:
             point = sharing.writes
             with tracer.region() as region, sharing.arm() as shared, tracer.writes.watched() as writes:
-                traced = Round(region, shared=shared)
+                traced = Round(region, shared=shared, was_there=world.holds)
                 for memory, place in self._plan.stale.items():
                     sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
                 traced.params = [Number(traced.iteration.node.expr, int)]
                 self._enter(traced)
+                entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
                 going = step(traced.iteration if iteration is None else iteration)
                 traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
-                traced.after = self._plan.state.get()
-                traced.changes = tuple(change.apart(tracer) for change in world.changes())
+                traced.very = self._plan.state.get()
+                changes = [c for c in world.changes() if id(c.container) not in self._plan.outdated]
+                traced.changes = tuple(change.apart(tracer) for change in changes)
+                traced.changed = {id(change.container) for change in entered.changes()}
+                names = zip(self._plan.slots, traced.very, strict=True)
+                traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
                 self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
             traced.writes, traced.written = tuple(writes), sharing.written_since(point)
             sharing.keep_links(traced.shared)
@@ -67,24 +72,38 @@ class Rounds:
             self._tracer.writes.put(base, self._tracer.fake_of(self._entering(slot, traced)))
         for filled in self._plan.lists:
             filled.enter(traced, self._entering(filled.slot, traced))
-        named = {f.name: TracedList.of(Parts((traced.rows[id(f)],))) for f in self._plan.lists if f.container is None}
-        if named:
-            present = zip(self._plan.slots, self._plan.state.get(), strict=True)
-            self._plan.state.put(tuple(named[slot.name] if slot.rows else value for slot, value in present))
+        for filled in self._plan.lists:
+            if filled.holder is not None:
+                traced.copies[id(filled.holder)] = TracedList.of(Parts((traced.rows[id(filled)],)))
+        present = zip(self._plan.slots, self._plan.state.get(), strict=True)
+        self._plan.state.put(tuple(self._listed(slot, traced) if slot.rows else value for slot, value in present))
+        for content in self._plan.contents.values():
+            if content.slot.rows:
+                content.put(self._listed(content.slot, traced))
+        self._plan.spoil()
+
+    def _listed(self, slot: Slot, traced: Round) -> Any:
+        return traced.copies[id(slot)] if slot.tangled is None else slot.tangled
 
     def _entering(self, slot: Slot, traced: Round) -> Any:
         if slot.lost:
             return self._plan.lost(slot)
         if slot.leaves is None:
             return slot.before
+        traced.copies[id(slot)] = built = self._built(slot, traced)
+        if slot.tangled is not None:
+            return slot.tangled
+        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, self._on_its_own) if slot.maybe else built
+
+    def _built(self, slot: Slot, traced: Round) -> Any:
+        """What a round begins with, of the leaves that are carried and those that stay."""
+        assert slot.structure is not None and slot.leaves is not None
         originals = slot.structure_leaves
         values = []
         for i, (leaf, original) in enumerate(zip(slot.leaves, originals, strict=True)):
             values.append(original if leaf is None else self._parameter(leaf, traced, slot, i))
         traced.entered[id(slot)] = values
-        assert slot.structure is not None
-        built = slot.structure.build(values)
-        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, self._on_its_own) if slot.maybe else built
+        return slot.structure.build(values)
 
     def _on_its_own(self) -> None:
         raise FirstRoundDiffers(self._plan)

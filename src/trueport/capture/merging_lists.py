@@ -24,6 +24,9 @@ def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str)
 
 
 def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Parts:
+    lost = then.lost or orelse.lost
+    if lost is not None:
+        return Parts((lost,))
     if then.alike(orelse):
         pairs = zip(then.parts, orelse.parts, strict=True)
         return Parts(tuple(_merged_part(merging, one, other, name) for one, other in pairs))

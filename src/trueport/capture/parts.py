@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
+from trueport.capture.rows import ItemShape, NoRows, NotAlike, Rows, held_together
 from trueport.torch_internals import FunctionalTensor
 
 Part: TypeAlias = tuple[Any, ...] | Rows
@@ -34,6 +34,11 @@ class Parts:
     @property
     def length(self) -> Any:
         return sum(part.length if isinstance(part, Rows) else len(part) for part in self.parts)
+
+    @property
+    def lost(self) -> NoRows | None:
+        """The part that nobody may look at, in a list that is out of date."""
+        return next((part for part in self.parts if isinstance(part, NoRows)), None)
 
     def plus(self, items: Iterable[Any]) -> Parts:
         *before, last = self.parts or ((),)

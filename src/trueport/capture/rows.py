@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item
 from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
@@ -240,6 +241,7 @@ class Rows:
 
     def onto(self, shape: ItemShape) -> Rows:
         """The same items in columns that allow more."""
+        self.read()
         made: list[torch.Tensor] = []
         for (column, tensors), wider in zip(self._columns(), shape.columns, strict=True):
             made += column.repacked(tensors, wider)
@@ -273,6 +275,26 @@ class Rows:
             raise NotAlike
         self.read()
         return found[0]
+
+
+class NoRows(Rows):
+    """The items of a list that is out of date: nobody may look at them, nor ask how many there are."""
+
+    def __init__(self, why: Disagreement) -> None:
+        self.why = why
+        self.was_read = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.why.complain()
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        raise self.why.complain()
+
+    def read(self) -> Rows:
+        raise self.why.complain()
 
 
 def numbers_in(tensor: torch.Tensor) -> Rows:

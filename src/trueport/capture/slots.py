@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
+from trueport.capture.parts import Parts
 from trueport.capture.rows import Rows
 from trueport.capture.sharing import Left
-from trueport.capture.world import Change, fill
+from trueport.capture.world import Change, as_left, contents_after, fill
 from trueport.capture.writes import Write
 from trueport.load.structures import Structure
 from trueport.rewrite.runtime import UNBOUND
@@ -57,6 +60,8 @@ class Slot:
     """None before a round or after one: carried as a flag and a value."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
+    tangled: Disagreement | None = None
+    """Set where a round that looks at it would miss what others do to the same container."""
 
 
 @dataclass
@@ -93,10 +98,27 @@ class Round:
     entered: dict[int, list[Any]] = field(default_factory=dict)
     rows: dict[int, Rows] = field(default_factory=dict)
     """What open lists held when the round began, by the list."""
+    copies: dict[int, Any] = field(default_factory=dict)
+    """By slot: what entered the round in place of a container."""
+    very: tuple[Any, ...] = ()
+    """The very objects that names hold after the round."""
     after: tuple[Any, ...] = ()
+    """The same, with what the round put into containers, which is undone."""
+    changed: set[int] = field(default_factory=set)
+    """The containers that the round itself changed."""
+    was_there: Callable[[Any], bool] = lambda _: False
+    """Whether a container is older than the loop."""
     changes: tuple[Change, ...] = ()
     writes: tuple[Write, ...] = ()
     shared: Left = field(default_factory=Left)
     written: set[int] = field(default_factory=set)
     """The memories that the round wrote in place."""
     iteration: Any = None
+
+    def as_left(self, slot: Slot, value: Any) -> Any:
+        """A value as the round left it; itself where nobody could tell, so that it is seen to be the same."""
+        if value is slot.before or (slot.leaves is None and slot.before is UNBOUND and self.was_there(value)):
+            return value
+        if isinstance(value, Parts) and value.items is not None:
+            value = list(value.items)
+        return as_left(value, contents_after(self.changes))

@@ -111,6 +111,10 @@ class World:
         """Whether a container was there when the arm began."""
         return id(container) in self._kept
 
+    def containers(self) -> list[Any]:
+        """The lists, dicts and the like within reach."""
+        return [now for now, _ in self._kept.values() if isinstance(now, (list, dict, set, deque))]
+
     def changes(self) -> list[Change]:
         return [Change(now, before, _copy(now)) for now, before in self._changed()]
 
