@@ -7,7 +7,7 @@ tensors only when somebody reads them: a list that a loop only appends to costs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -39,6 +39,8 @@ class TracedList(list):  # type: ignore[type-arg]
         """Where its length was left open."""
         self.one_of_two: Disagreement | None = None
         """Set where it stands for one or the other of two lists, which a change of it would not reach."""
+        self.before_change: list[Callable[[], None]] = []
+        """What others do about it, who may be the same list, and whom a change of it would not reach."""
 
     @property
     def is_open(self) -> bool:
@@ -120,6 +122,8 @@ class TracedList(list):  # type: ignore[type-arg]
     def _about_to_change(self) -> None:
         if self.one_of_two is not None:
             self.one_of_two.complain()
+        for others in self.before_change:
+            others()
 
     # --- what Python does with a list
 

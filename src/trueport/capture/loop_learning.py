@@ -30,7 +30,7 @@ class Learner:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._leaves = Leaves(plan)
-        self._tangles = Tangles(plan)
+        self.tangles = Tangles(plan)
 
     def learn(self, traced: Round, mark: int) -> bool:
         """Compare what a round left with what it began with; True if something new was found."""
@@ -51,7 +51,7 @@ class Learner:
                 self._plan.bases[id(write.base)] = (write.base, slot)
                 new = True
         new |= self._learn_lists(traced, mark)
-        new |= self._tangles.learn(traced)
+        new |= self.tangles.learn(traced)
         return self._learn_stale(traced) or new
 
     def _learn_stale(self, traced: Round) -> bool:

@@ -10,6 +10,7 @@ from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.lists import Parts
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
+from trueport.capture.loop_tangles import Tangles
 from trueport.capture.maybe import Maybe
 from trueport.capture.merging import Symbolic, inside
 from trueport.capture.slots import Carried, Round, Slot
@@ -25,7 +26,7 @@ class Results:
         self._plan, self._tracer = plan, plan.tracer
         self._entered: dict[int, list[Any]] = {}
 
-    def finish(self, traced: Round, trips: Any, first: Any, mark: int) -> None:
+    def finish(self, traced: Round, trips: Any, first: Any, mark: int, tangles: Tangles) -> None:
         """Append the node, and leave names, containers and tensors with their last values."""
         inits: list[Any] = []
         outputs: list[Any] = []
@@ -49,7 +50,10 @@ class Results:
         self._append(traced, trips, first, inits, outputs, results)
         named = {id(filled.holder): filled.leave(turns, self._plan.place) for filled, turns in lists}
         slots = zip(self._plan.slots, after, strict=True)
-        self._plan.state.put(tuple(named[id(slot)] if slot.rows else last for slot, last in slots))
+        ends = {id(slot): named[id(slot)] if slot.rows else last for slot, last in slots}
+        self._plan.state.put(tuple(ends.values()))
+        ends |= {id(content.slot): named[id(content.slot)] for content, _ in contents if content.slot.rows}
+        tangles.tie(ends)
         for content, last in contents:
             content.put(named[id(content.slot)] if content.slot.rows else last)
         self._plan.spoil()

@@ -13,11 +13,13 @@ left there, which somebody else may hold as well. As long as nobody changes any 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from trueport.capture.lists import TracedList
 from trueport.capture.loop_plan import Plan
 from trueport.capture.maybe import value_of
-from trueport.capture.out_of_date import OutOfDate
+from trueport.capture.out_of_date import OutOfDate, spoiled
 from trueport.capture.rows import Rows
 from trueport.capture.slots import Round, Slot
 from trueport.capture.world import World
@@ -53,6 +55,22 @@ class Tangles:
         self._refuse_items(traced, held)
         outdated = self._outdate({key: slot for key, (slot, _) in held.items()})
         return self._tangle([slot for slot, _ in held.values()], traced) or outdated
+
+    def tie(self, ends: dict[int, Any]) -> None:
+        """After the loop, a list that it leaves may be one that others hold: a change of either spoils the other."""
+        for key, end in ends.items():
+            if not isinstance(end, TracedList):
+                continue
+            others = [
+                *self._behind.get(key, {}).values(),
+                *(ends[two] for one, two in self._shared if one == key and two in ends),
+            ]
+            name = next((slot.name for slot in self._plan.slots if id(slot) == key), "the list")
+            why = OutOfDate(name, self._plan.place)
+            for other in others:
+                if isinstance(other, TracedList) and other is not end:
+                    end.before_change.append(partial(_spoil, other, why))
+                    other.before_change.append(partial(_spoil, end, why))
 
     def _holders(self, traced: Round) -> Iterator[tuple[Slot, Any]]:
         """The slots that are carried, and the very objects that the round left in them."""
@@ -98,6 +116,10 @@ class Tangles:
             for key, container in _containers(plain).items():
                 if key in moving or (key in traced.changed and traced.was_there(container)):
                     OutOfDate(filled.name, self._plan.place).complain()
+
+
+def _spoil(items: TracedList, why: OutOfDate) -> None:
+    items.hold(spoiled(items, why))
 
 
 def _containers(value: Any) -> Containers:

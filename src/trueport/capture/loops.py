@@ -49,7 +49,7 @@ class Loops:
                 first_round = True  # a list that only later rounds read: the very first round tells what is put into it
                 continue
             if not learner.learn(traced, mark) and not first_round:
-                Results(plan).finish(traced, trips, first, mark)
+                Results(plan).finish(traced, trips, first, mark, learner.tangles)
                 return True
             first_round = False
         return plan.give_up()

@@ -57,7 +57,10 @@ def _within(value: Any, depth: int) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from value.values()
     elif not isinstance(value, ModuleType):
-        attributes = getattr(value, "__dict__", None)
+        try:
+            attributes = object.__getattribute__(value, "__dict__")  # an object of ours may object to being looked at
+        except AttributeError:
+            return
         if isinstance(attributes, dict):
             yield attributes.get("__wrapped__")
             if depth < _DEPTH_OF_OBJECTS:
