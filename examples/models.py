@@ -41,17 +41,17 @@ class Reader(nn.Module):
         return state, halvings
 
 
-class Router(nn.Module):
-    """A tensor picks an entry of a Python list: nothing that a graph could hold."""
+class Scaler(nn.Module):
+    """A scale computed in numpy: what leaves torch, no graph can follow."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.router = nn.Linear(8, 4)
-        self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.layer = nn.Linear(8, 8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        best = self.router(x).argmax()
-        return self.experts[int(best)](x)
+        y = self.layer(x)
+        spread = y.detach().numpy().std()
+        return y / float(spread)
 
 
 def detector() -> nn.Module:
@@ -65,6 +65,6 @@ def reader() -> nn.Module:
     return Reader().eval()
 
 
-def router() -> nn.Module:
+def scaler() -> nn.Module:
     torch.manual_seed(0)
-    return Router().eval()
+    return Scaler().eval()
