@@ -17,7 +17,7 @@ from tests.fuzz.reduce import reduced_within
 
 SLICES, PROGRAMS = 6, 25
 MOST_DIAGNOSED = 4
-"""Of 25. Over thousands of programs it is fewer than one in ten; benchmarks/results/fuzz.md has the count."""
+"""Of 25. Over 1,400 programs it was one in twenty; benchmarks/results/fuzz.md has the count."""
 
 _FROM_A_SEED = settings(
     max_examples=4 * PROGRAMS,  # hypothesis draws some of them again
