@@ -229,3 +229,11 @@ def test_results_that_are_not_tensors_are_told(tmp_path):
     assert program.report.left_out == {"kind": "'relu'", "nothing": "None"}
     assert "kind = 'relu', not a tensor" in report_text(program.report)
     assert program(torch.ones(2, 3))["kind"] == "relu"
+
+
+def test_a_program_is_shown_in_one_line():
+    """A notebook prints what `export` returns; the graph and every check would be pages."""
+    program = trueport.export(nn.Linear(3, 2).eval(), (torch.ones(4, 3),))
+    shown = repr(program)
+    assert shown.startswith("<Program Linear(input: float32[4, 3]) -> output: float32[4, 2];")
+    assert "verified on" in shown

@@ -42,6 +42,16 @@ class Program:
     _graph: Graph
     _path: Path | None = None
 
+    def __repr__(self) -> str:
+        """One line: the graph and all that was checked are asked for by name."""
+        report = self.report
+        inputs, outputs = (
+            ", ".join(f"{each.name}: {each.dtype}[{', '.join(each.shape)}]" for each in side)
+            for side in (report.inputs, report.outputs)
+        )
+        checked = f"verified on {len(report.checks)} inputs" if report.verified else "not verified"
+        return f"<Program {report.model}({inputs}) -> {outputs}; {report.nodes} nodes, opset {report.opset}, {checked}>"
+
     def save(
         self, path: str | os.PathLike[str], *, external_data: bool | None = None, overwrite: bool = False
     ) -> tuple[Path, ...]:

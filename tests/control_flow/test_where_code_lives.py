@@ -270,6 +270,34 @@ def test_recursion_of_a_static_depth():
     both(lambda x: fold(x, 3))
 
 
+def doubled_until_large(x, tries):
+    if x.sum() > 3 or tries == 0:
+        return x + 1
+    return doubled_until_large(x * 2, tries - 1)
+
+
+def test_recursion_of_a_function_of_the_module():
+    both(lambda x: doubled_until_large(x, 3))
+
+
+class NamesItself(nn.Module):
+    """Old code: the class is named in its own methods, by `super` and for its constants."""
+
+    limit = 2.0
+
+    def extra_repr(self):
+        return "by name"
+
+    def forward(self, x):
+        if x.sum() > NamesItself.limit:
+            x = x - NamesItself.limit
+        return x if super(NamesItself, self).extra_repr() else x * 2  # noqa: UP008
+
+
+def test_a_class_that_its_methods_name():
+    both(NamesItself().eval(), ifs=1)
+
+
 def test_a_generator_gone_through_by_for():
     def model(x):
         total = x.sum() * 0

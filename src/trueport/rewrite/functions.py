@@ -250,7 +250,10 @@ def compile_in_place(
         kwarg=None,
         defaults=[],
     )
-    outer: dict[str, Any] = {"name": "tp_closure", "args": args, "body": [inner], "decorator_list": [], "returns": None}
+    # What the scaffold binds (a function that calls itself, a class that its methods name) is still the module's.
+    ours = sorted({node.name, *classes[-1:]} - set(cells))
+    body: list[ast.stmt] = [ast.Global(names=ours), inner] if ours else [inner]
+    outer: dict[str, Any] = {"name": "tp_closure", "args": args, "body": body, "decorator_list": [], "returns": None}
     module = ast.Module(body=[ast.FunctionDef(**outer)], type_ignores=[])
     ast.fix_missing_locations(module)
     compiled = compile(module, original.co_filename, "exec", dont_inherit=True, flags=_future_flags(original))
