@@ -14,7 +14,7 @@ from trueport import summary
 from trueport.capture.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Precisely, examine, run_eager
+from trueport.examine import Precisely, Snapshot, examine, run_eager
 from trueport.load.request import make_job
 from trueport.lower.opsets import refuse_opset
 from trueport.program import Program, prove, refuse_path, save_model
@@ -157,8 +157,13 @@ def verify(
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
+        state = Snapshot(job.model)
         checked = check_file(
-            file, job, lambda values, grad=False: run_eager(job, values, grad), Precisely(job, run_eager), **asked
+            file,
+            job,
+            lambda values, grad=False: run_eager(job, values, grad, state),
+            Precisely(job, run_eager),
+            **asked,
         )
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)

@@ -30,7 +30,7 @@ from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Examined, Precisely, examine, run_eager, run_with_state
+from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
@@ -204,17 +204,18 @@ class Run:
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {**self.checking, "extra_sizes": judged.must_try}
+        state = Snapshot(job.model)
         if "budget" not in asked:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))
         try:
             path = _written_to_check(model, folder)
             if any(isinstance(finding, RandomKept) for finding in self.found):
-                return self._check_distribution(path, job, graph)
+                return self._check_distribution(path, job, graph, state)
             return check_exported(
                 path,
                 job,
                 graph,
-                lambda values: self._eager(job, values, graph),
+                lambda values: self._eager(job, values, graph, state),
                 lambda eager: _expected(graph, eager),
                 carried_outputs(graph),
                 lambda part: lower(part, self.opset, self.custom),
@@ -224,11 +225,11 @@ class Run:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _check_distribution(self, path: Path, job: Job, graph: Graph) -> CheckResult:
+    def _check_distribution(self, path: Path, job: Job, graph: Graph, state: Snapshot) -> CheckResult:
         checked = check_distribution(
             path,
             job,
-            lambda values: self._eager(job, values, graph),
+            lambda values: self._eager(job, values, graph, state),
             lambda eager: _expected(graph, eager),
             carried_outputs(graph),
             graph.lifted,
@@ -247,9 +248,9 @@ class Run:
             return False
         return True
 
-    def _eager(self, job: Job, values: Sequence[object], graph: Graph) -> Any:
+    def _eager(self, job: Job, values: Sequence[object], graph: Graph, state: Snapshot | None = None) -> Any:
         with within(self._patience()):
-            return run_with_state(job, values, graph.lifted)
+            return run_with_state(job, values, graph.lifted, state)
 
     def _patience(self) -> float:
         """How long one run of eager may take: its loops need not end on an input of our making."""

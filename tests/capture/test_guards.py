@@ -263,3 +263,31 @@ def test_a_small_example_freezes_nothing(size):
 
     program = assert_exported(model, (x(size, 3),), [(x(5, 3),)], dynamic_shapes=ROWS)
     assert str(program.model.graph.inputs[0].shape[0]) == "rows"
+
+
+# --- what torch decides for the sake of speed says nothing of what the user asks
+
+
+class AfterConvolution(nn.Module):
+    """A convolution chooses its kernel by `batch < 16`. Nobody may conclude that the batch is never more than 20."""
+
+    def __init__(self, bound):
+        super().__init__()
+        self.conv, self.bound = nn.Conv2d(3, 4, 3), bound
+
+    def forward(self, y):
+        z = self.conv(y)
+        if y.shape[0] > self.bound:
+            z = z * 2
+        return z
+
+
+@pytest.mark.parametrize("bound", [15, 20])
+def test_a_branch_after_a_convolution_is_kept(bound):
+    images = [(x(n, 3, 6, 6),) for n in (1, 15, 16, 17, 21, 40)]
+    assert_captured(AfterConvolution(bound), (x(2, 3, 6, 6),), images, dynamic_shapes=({0: "batch"},))
+
+
+def test_the_kernel_of_a_convolution_is_no_assumption_about_the_batch():
+    graph = assert_captured(nn.Conv2d(3, 4, 3), (x(2, 3, 6, 6),), dynamic_shapes=({0: "batch"},))
+    assert not [assumption for assumption in graph.assumptions if "16" in str(assumption.expr)]

@@ -110,6 +110,6 @@ def test_an_arm_inside_a_loop_is_noted_whenever_its_branch_is_met():
     graph = capture(job, is_leaf)
     branch = next(node for node in graph.root.walk() if len(node.regions) == 2)
     arm = alone(graph, branch.regions[1])
-    recording = Recording(arms={branch: arm})
+    recording = Recording(arms={branch: [arm]})
     recording.run(graph, {"x": torch.ones(4), "n": 3})
     assert len(recording.seen[arm]) == 3

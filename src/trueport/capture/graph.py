@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 import sympy
@@ -173,5 +173,7 @@ class Graph:
     """The present values of the state that became inputs, by input name."""
     rewritten: tuple[CodeType, ...] = ()
     """The user's functions whose decisions are held by regions."""
+    functions: tuple[FunctionType, ...] = ()
+    """The function objects that ran them, or made functions that did."""
     tails: Mapping[CodeType, frozenset[int]] = field(default_factory=dict)
     """Of those, the lines of the branches that hold the rest of their block."""

@@ -88,7 +88,8 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], 
                 with adapted(job.model):
                     graph = _trace(job, is_leaf, state, sizes, careful, demand, fickle)
                     rewritten = tuple(rewriting.rewritten)
-                    return replace(graph, rewritten=rewritten, tails={c: rewriting.tails(c) for c in rewritten})
+                    tails = {code: rewriting.tails(code) for code in rewritten}
+                    return replace(graph, rewritten=rewritten, functions=rewriting.functions, tails=tails)
             except WritesInPlace:
                 careful = True
             except ReadsState as read:
@@ -153,6 +154,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             lists_as_calls(),
             unvalidated_distributions(),
             torch.no_grad(),
+            tracer.symbols.shapes.convolutions_unnoted(),
             tracer.symbols.fake_mode,
             tracer.recorder,
             tracer.functionaliser,

@@ -4,5 +4,6 @@ from trueport.examine.examine import Examined, examine
 from trueport.examine.places import user_place
 from trueport.examine.precise import Precisely
 from trueport.examine.run import run_eager, run_with_state
+from trueport.examine.state import Snapshot
 
-__all__ = ["Examined", "Precisely", "examine", "run_eager", "run_with_state", "user_place"]
+__all__ = ["Examined", "Precisely", "Snapshot", "examine", "run_eager", "run_with_state", "user_place"]

@@ -16,24 +16,24 @@ from trueport.load.job import Job
 from trueport.load.structures import flatten
 
 
-def run_eager(job: Job, values: Sequence[object], grad: bool = False) -> Any:
+def run_eager(job: Job, values: Sequence[object], grad: bool = False, before: Snapshot | None = None) -> Any:
     """What eager gives for `values`: one per leaf, or one per input (constants are then filled in).
 
-    `grad` leaves autograd on, where some modules of torch take another path (`TransformerEncoder`). Raises what the
-    model raises.
+    `grad` leaves autograd on, where some modules of torch take another path (`TransformerEncoder`). `before` is the
+    state to begin in, for who makes many calls. Raises what the model raises.
     """
-    return run_watched(job, values, Snapshot(job.model), grad)[0]
+    return run_watched(job, values, before or Snapshot(job.model), grad)[0]
 
 
 def run_with_state(
-    job: Job, values: Sequence[object], state: Mapping[str, torch.Tensor]
+    job: Job, values: Sequence[object], state: Mapping[str, torch.Tensor], before: Snapshot | None = None
 ) -> tuple[Any, dict[str, torch.Tensor]]:
     """What eager gives, and what one call leaves in `state`: tensors that the model owns, by name, as they are now.
 
     A name is the path of an attribute, which the call may have bound to another tensor; what has no path (a tensor in a
-    list) can only have been written in place.
+    list) can only have been written in place. `before` is the state to begin in, for who makes many calls.
     """
-    before = Snapshot(job.model)
+    before = before or Snapshot(job.model)
     try:
         outputs = call_eagerly(job, values)
         after = {name: _at(job.model, name, tensor).detach().clone() for name, tensor in state.items()}

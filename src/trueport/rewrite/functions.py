@@ -50,6 +50,11 @@ class Rewriting:
         """The lines of the branches that hold the rest of their block."""
         return self._tails.get(code, frozenset())
 
+    @property
+    def functions(self) -> tuple[FunctionType, ...]:
+        """The functions that run rewritten code just now, or make functions that do."""
+        return tuple({id(function): function for function, _ in self._originals}.values())
+
     def covers(self, code: CodeType) -> bool:
         """Whether this code is ours, or is a part of a function that was rewritten."""
         return code in self._ours

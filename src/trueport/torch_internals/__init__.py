@@ -49,6 +49,7 @@ __all__ = [
     "OpOverload",
     "ProxySlotMode",
     "TorchDispatchMode",
+    "UnseenByModes",
     "UnsupportedOperatorException",
     "copy_fake",
     "copy_functional",
@@ -68,6 +69,9 @@ __all__ = [
 
 BelowAutograd = torch._C._AutoDispatchBelowAutograd
 """A guard object: while it lives, composite operators reach dispatch modes whole, as autograd is skipped."""
+
+UnseenByModes = torch._C.DisableTorchFunction
+"""A context: no torch-function mode sees what is done meanwhile. What is ours and not the model's goes faster so."""
 
 TORCH_FOLDER: str = torch.__path__[0]
 

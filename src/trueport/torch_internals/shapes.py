@@ -35,16 +35,23 @@ class DecidingShapes(_ShapeEnv):
         self._deciding = False
         self._taken_as_one: set[sympy.Basic] = set()
         self._facts: dict[sympy.Basic, sympy.Basic] = {}
+        self._chosen: dict[sympy.Basic, sympy.Basic] = {}
+        """What torch's own kernels were told before; they ask the same for every layer."""
+        self._unnoted = False
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
         if orig_expr in self._facts:
             return self._facts[orig_expr]
         forgiving = kwargs.get("fallback_value") is not None or (len(args) > 3 and args[3] is not None)
         deciding, self._deciding = self._deciding, True
-        general = None
+        general, by_user, axioms = None, False, self.axioms
         try:
             if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:
-                general = None if self._before(orig_expr) else self._in_general(orig_expr)
+                by_user = self._before(orig_expr)
+                if not by_user and orig_expr in self._chosen:
+                    return self._chosen[orig_expr]
+                general = None if by_user else self._in_general(orig_expr)
+                axioms = dict(self.axioms)
             known = len(self.guards)
             decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
         except _GuardOnDataDependentSymNode:
@@ -53,9 +60,47 @@ class DecidingShapes(_ShapeEnv):
             return general
         finally:
             self._deciding = deciding
-        for guard in self.guards[known:]:
-            self._on_guard(guard.expr)
+        made = [guard.expr for guard in self.guards[known:]]
+        if made and not any(isinstance(expr, sympy.Eq) for expr in made):
+            self.axioms = axioms
+            if not by_user:
+                self._chosen[orig_expr] = decided
+        for expr in () if self._unnoted else made:
+            self._on_guard(expr)
         return decided
+
+    def _refine_ranges(self, expr: Any) -> None:
+        """Nothing is concluded about free sizes from what was decided about them, but for equations.
+
+        A kernel that asks `n < 16` for the sake of speed would otherwise have answered the user's own `if n > 20`, and
+        nobody would know. A decision is a choice of this trace; whoever asks something else is to ask.
+        """
+        if isinstance(expr, sympy.Eq) or not all(symbol in self.backed_var_to_val for symbol in expr.free_symbols):
+            super()._refine_ranges(expr)
+
+    @contextlib.contextmanager
+    def choosing_a_kernel(self) -> Iterator[None]:
+        """What is asked meanwhile chooses between kernels that give the same: no assumption of the model's."""
+        before, self._unnoted = self._unnoted, True
+        try:
+            yield
+        finally:
+            self._unnoted = before
+
+    @contextlib.contextmanager
+    def convolutions_unnoted(self) -> Iterator[None]:
+        """Torch has a convolution choose its kernel by the batch (16 and more are for mkldnn), also where none runs."""
+        itself = torch._C._select_conv_backend
+
+        def chosen(*args: Any, **kwargs: Any) -> Any:
+            with self.choosing_a_kernel():
+                return itself(*args, **kwargs)
+
+        torch._C._select_conv_backend = chosen
+        try:
+            yield
+        finally:
+            torch._C._select_conv_backend = itself
 
     def _maybe_evaluate_static(self, expr: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """What is certain about an expression; and, where a kernel asks whether to broadcast, what holds in general.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -30,6 +30,27 @@ _RUNS = 4
 _LARGEST = 1e9
 
 
+class _Arm(NamedTuple):
+    """The region of a node that a way leads into."""
+
+    node: Node
+    at: int
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A way to check, all the arms that it is, and whether some input has taken it."""
+
+    site: Site
+    way: Way
+    reached: bool
+    arms: tuple[_Arm, ...]
+
+
+_Given = Mapping[_Arm, tuple[Alone, list[dict[str, Any]]]]
+"""Each arm as a program of its own, with the values to run it on."""
+
+
 @dataclass(frozen=True)
 class ArmCheck:
     """Checks what no input reached, and what few did, as long as the time goes."""
@@ -43,16 +64,30 @@ class ArmCheck:
         all lie where right and wrong are the same. `inputs` are those that were compared, by name.
         """
         deadline = time.monotonic() + self.seconds
-        never = [(d.site, way, False) for d in decisions for way in d.never_ran]
-        hardly = [(d.site, way, True) for d in decisions for way in d.hardly_ran]
-        found = [self._finding(*each, inputs, deadline) for each in (*never, *hardly)]
+        never = [_Wanted(d.site, way, False, tuple(self._arms(d.site, way))) for d in decisions for way in d.never_ran]
+        hardly = [_Wanted(d.site, way, True, tuple(self._arms(d.site, way))) for d in decisions for way in d.hardly_ran]
+        given = self._record([arm for wanted in (*never, *hardly) for arm in wanted.arms], inputs)
+        found = [self._finding(wanted, given, deadline) for wanted in (*never, *hardly)]
         return [finding for finding in found if finding is not None]
 
-    def _finding(
-        self, site: Site, way: Way, reached: bool, inputs: Sequence[Mapping[str, Any]], deadline: float
-    ) -> Diagnostic | None:
+    def _record(self, arms: Iterable[_Arm], inputs: Sequence[Mapping[str, Any]]) -> _Given:
+        """What each of the arms is given on these inputs, all of them from the same runs."""
+        regions = {arm: alone(self.graph, arm.node.regions[arm.at]) for arm in arms}
+        by_node: dict[Node, list[Alone]] = {}
+        for arm, region in regions.items():
+            by_node.setdefault(arm.node, []).append(region)
+        seen: dict[Alone, list[dict[str, Any]]] = {region: [] for region in regions.values()}
+        for given in inputs[:_RUNS] if regions else ():
+            recording = Recording(by_node)
+            recording.run(self.graph, given)
+            for region, values in recording.seen.items():
+                seen[region] += values
+        return {arm: (region, seen[region][:_RUNS]) for arm, region in regions.items()}
+
+    def _finding(self, wanted: _Wanted, given: _Given, deadline: float) -> Diagnostic | None:
+        site, way, reached = wanted.site, wanted.way, wanted.reached
         in_time = time.monotonic() < deadline
-        outcomes = self._outcomes(site, way, inputs) if in_time else []
+        outcomes = self._outcomes(wanted.arms, given, deadline) if in_time else []
         wrong = next((outcome for outcome in outcomes if isinstance(outcome, Divergence)), None)
         if wrong is not None:
             few = "few inputs were found" if reached else "no input was found"
@@ -63,14 +98,16 @@ class ArmCheck:
             )
         return None if reached else _not_reached(site, way, outcomes.count(True), in_time)
 
-    def _outcomes(self, site: Site, way: Way, inputs: Sequence[Mapping[str, Any]]) -> list[Divergence | bool]:
+    def _outcomes(self, arms: Iterable[_Arm], given: _Given, deadline: float) -> list[Divergence | bool]:
+        """One line may be several arms: of layers that share it, or of a loop that was unrolled."""
         outcomes: list[Divergence | bool] = []
-        for node, at in self._arms(site, way):
-            arm = alone(self.graph, node.regions[at])
-            given = _record(self.graph, node, arm, inputs)[:_RUNS]
+        for arm in arms:
+            if outcomes and time.monotonic() > deadline:
+                break
+            region, values = given[arm]
             try:
-                with self.localiser.laboratory.opened(arm.graph) as run:
-                    outcomes += [run is not None and self._compare(arm, run, each) for each in given]
+                with self.localiser.laboratory.opened(region.graph) as run:
+                    outcomes += [run is not None and self._compare(region, run, each) for each in values]
             except WorkerFailure as failure:
                 outcomes.append(_does_not_run(failure))
         return outcomes
@@ -104,24 +141,15 @@ class ArmCheck:
             return True  # the arm rounds more often than a tolerance knows, or throws dice
         return self.localiser.first(arm.graph, given) or Divergence(None, "in its result")
 
-    def _arms(self, site: Site, way: Way) -> Iterator[tuple[Node, int]]:
+    def _arms(self, site: Site, way: Way) -> Iterator[_Arm]:
         for node in self.graph.root.walk():
             where = node.place.where
             if where is None or where.file != site.file or not site.line <= where.line <= site.end_line:
                 continue
             if site.kind.is_loop and node.op is Control.LOOP:
-                yield node, 0
+                yield _Arm(node, 0)
             elif not site.kind.is_loop and node.op is Control.IF and way < 2:
-                yield node, way
-
-
-def _record(graph: Graph, node: Node, arm: Alone, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for given in inputs[:_RUNS]:
-        recording = Recording({node: arm})
-        recording.run(graph, given)
-        found += recording.seen.get(arm, [])
-    return found
+                yield _Arm(node, way)
 
 
 def _is_ordinary(value: Any) -> bool:

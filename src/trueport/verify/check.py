@@ -178,7 +178,7 @@ def check_opened(
         lambda: (Candidate(each.values, each.sizes) for each in drawn() if not each.fallback),
     )
     check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
-    with probed(reference.codes), watched_functions():
+    with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn(), options.get("at_least", 5))
         unreached = options.get("unreached")
         if unreached is not None and not check.failed():

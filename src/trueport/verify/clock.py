@@ -1,4 +1,5 @@
-"""How long a search may take: by the processor's time, so that a busy machine does not find less than an idle one."""
+"""How long a search, or a run of eager, may take: by the processor's time, so that a busy machine does not find less
+than an idle one."""
 
 from __future__ import annotations
 

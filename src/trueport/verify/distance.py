@@ -54,6 +54,9 @@ def of_comparison(word: str, left: Any, right: Any) -> Distance | None:
     """Of `left < right` and its like; None where there is nothing to subtract."""
     if word in ("in", "not_in"):
         return _of_membership(word, left, right)
+    this, that = _single(left), _single(right)
+    if this is not None and that is not None:
+        return _of_numbers(word, this, that)
     one, other = _number(left), _number(right)
     if one is None or other is None or max(one.numel(), other.numel()) > _MOST_ELEMENTS:
         return None
@@ -74,6 +77,34 @@ def of_comparison(word: str, left: Any, right: Any) -> Distance | None:
             more = Distance(torch.where(gap > 0, none, size), torch.where(gap > 0, size, none))
             return more if word == "gt" else negated(more)
     return None
+
+
+def _single(value: Any) -> float | None:
+    """A plain number, or a tensor that is one; None for anything else, and for what is not finite."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() or value.is_complex() or value.is_meta:
+            return None
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _of_numbers(word: str, left: float, right: float) -> Distance | None:
+    """The same without tensors on the way, since most tests are of two numbers, and a search makes thousands."""
+    gap = max(-_LARGEST, min(left - right, _LARGEST))
+    size = max(abs(gap), _TINY)
+    match word:
+        case "eq" | "ne":
+            pair = (abs(gap), 1.0 if gap == 0 else 0.0)
+        case "lt" | "ge":
+            pair = (0.0, size) if gap < 0 else (size, 0.0)
+        case "gt" | "le":
+            pair = (0.0, size) if gap > 0 else (size, 0.0)
+        case _:
+            return None
+    distance = Distance(*(torch.tensor(far, dtype=torch.float64) for far in pair))
+    return negated(distance) if word in ("ne", "ge", "le") else distance
 
 
 def _of_membership(word: str, item: Any, container: Any) -> Distance | None:

@@ -56,7 +56,14 @@ def check_exported(
     return check_model(
         path,
         job,
-        Reference(run_eager, flatten_outputs, graph.rewritten, kept_alive(graph), precisely=run_precisely),
+        Reference(
+            run_eager,
+            flatten_outputs,
+            graph.rewritten,
+            kept_alive(graph),
+            precisely=run_precisely,
+            functions=graph.functions,
+        ),
         output_names,
         **{**options, "working_dtypes": _floats_of(graph)},  # type: ignore[arg-type]
         fixed_feeds=graph.lifted,

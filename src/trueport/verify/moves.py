@@ -16,6 +16,7 @@ from trueport.verify.values import Family, draw_tensor, is_integer
 
 _SCALES = (-1.0, 0.0, 10.0, 0.1, 1000.0, -30.0)
 _SHIFTS = (1.0, -1.0, 10.0, -10.0, 1000.0, -1000.0)
+_LARGE_SIZE = 128
 _LARGEST_SIZE = 4096
 
 
@@ -76,14 +77,19 @@ class Move:
 class Mover:
     """Applies moves to the inputs of one model."""
 
-    def __init__(self, job: Job, groups: Sequence[Group], constants: Sequence[float]) -> None:
+    def __init__(
+        self, job: Job, groups: Sequence[Group], constants: Sequence[float], others: Sequence[float] = ()
+    ) -> None:
+        """`constants` are the numbers of the test itself, `others` those of tests that may lead to it."""
         self._leaves = job.leaves
         self._groups = groups
-        self._constants = sorted(set(constants), key=lambda c: (abs(c), c))
+        self._own = frozenset(constants)
+        self._constants = sorted({*constants, *others}, key=lambda c: (abs(c), c))
         self._movable = [at for at, leaf in enumerate(job.leaves) if leaf.is_input]
 
-    def first(self, base: Candidate, distance: float | None) -> Iterator[Move]:
-        """Those that are worth trying at once, the likeliest first."""
+    def first(self, base: Candidate, distance: float | None, asks_tensor: bool = False) -> Iterator[Move]:
+        """Those that are worth trying at once, the likeliest first. Large sizes cost most and come last, but for those
+        that the test itself mentions, unless it asks a tensor (`asks_tensor`): there the values are what counts."""
         plain = [at for at in self._movable if not isinstance(base.values[at], torch.Tensor)]
         tensors = [at for at in self._movable if isinstance(base.values[at], torch.Tensor)]
         near = [near for constant in self._constants for near in (constant, constant + 1, constant - 1)]
@@ -92,10 +98,14 @@ class Mover:
         if distance is not None and 0 < distance < 1e6:
             for at in (*plain, *tensors):
                 yield from (Move(What.SHIFT, sign * distance * 1.001, at) for sign in (1, -1))
-        for at, group in enumerate(self._groups):
-            sizes = {int(value) for value in (*near, *_around(base, group, distance)) if value == int(value)}
-            for size in sorted(size for size in sizes if group.admits(size) and size <= _LARGEST_SIZE):
-                yield Move(What.SIZE, size, group=at)
+        resizing = [
+            Move(What.SIZE, size, group=at)
+            for at, group in enumerate(self._groups)
+            for size in _sizes_near(base, group, distance, near)
+        ]
+        own = () if asks_tensor else [value + by for value in self._own for by in (0, 1, -1)]
+        late = [move for move in resizing if move.amount > _LARGE_SIZE and move.amount not in own]
+        yield from (move for move in resizing if move not in late)
         for scale in _SCALES:
             yield Move(What.SCALE, scale)
         for at in tensors:
@@ -104,6 +114,7 @@ class Mover:
             yield from (Move(What.SHIFT, shift, at) for shift in _SHIFTS)
             if len(tensors) > 1:
                 yield from (Move(What.SCALE, scale, at) for scale in _SCALES)
+        yield from late
 
     def chance(self, base: Candidate, distance: float | None, dice: random.Random) -> Move:
         """Any move, drawn."""
@@ -166,6 +177,12 @@ def resized(leaves: Sequence[Leaf], values: Sequence[object], sizes: Mapping[str
                 value = draw_tensor(leaf, value, shape, Family.REPEATED, torch.Generator())
         result.append(value)
     return tuple(result)
+
+
+def _sizes_near(base: Candidate, group: Group, distance: float | None, near: Sequence[float]) -> list[int]:
+    """The sizes that a test mentions, and those around the present one."""
+    sizes = {int(value) for value in (*near, *_around(base, group, distance)) if value == int(value)}
+    return sorted(size for size in sizes if group.admits(size) and size <= _LARGEST_SIZE)
 
 
 def _around(base: Candidate, group: Group, distance: float | None) -> list[int]:

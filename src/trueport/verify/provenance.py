@@ -7,14 +7,14 @@ made of. Only for the runs that guide the search: torch takes other paths under 
 
 from __future__ import annotations
 
-import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport.torch_internals import UnseenByModes
 from trueport.verify.distance import Distance, both, either, every, negated, of_comparison, of_truth, some
 
 _REMEMBERED = 256
@@ -48,7 +48,6 @@ class Provenance(TorchFunctionMode):
         self._asked: Callable[[], Distance | None] | None = None
         self.questions = 0
         """How often a tensor was asked for a plain number or truth."""
-        self._measuring = False
 
     def __torch_function__(
         self,
@@ -59,8 +58,6 @@ class Provenance(TorchFunctionMode):
     ) -> Any:
         given = dict(kwargs or {})
         result = func(*args, **given)
-        if self._measuring:
-            return result
         name = getattr(func, "__name__", "").strip("_")
         name = _OTHER_NAMES.get(name, name)
         if name in _ASKED_PLAINLY and args and isinstance(args[0], torch.Tensor):
@@ -82,18 +79,9 @@ class Provenance(TorchFunctionMode):
         """Of the tensor that was last asked for its truth or number. Measured only now: most are never looked at."""
         return None if self._asked is None else self._asked()
 
-    @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
-        """What is done meanwhile is our own measuring, not the model's."""
-        before, self._measuring = self._measuring, True
-        try:
-            yield
-        finally:
-            self._measuring = before
-
     def measured(self, value: Any) -> Distance | None:
         """The distance of a value's truth, by what it was made of where that is known."""
-        with self.quiet():
+        with UnseenByModes():  # our own measuring, and not the model's
             known = self._made.get(id(value))
             found = known[1]() if known is not None and known[0] is value else None
             return of_truth(value) if found is None else found
@@ -110,7 +98,7 @@ class Provenance(TorchFunctionMode):
         return None
 
     def _equal(self, one: Any, other: Any) -> Distance | None:
-        with self.quiet():
+        with UnseenByModes():
             same = of_comparison("eq", one, other)
             return None if same is None else every(same)
 

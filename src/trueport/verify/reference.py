@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 
 import torch
 
@@ -18,17 +18,18 @@ RunEager = Callable[[Sequence[object]], object]
 FlattenOutputs = Callable[[object], list[Expected]]
 """What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
-_PATIENCE = 0.5
+_PATIENCE = 0.15
 _PATIENCE_IN_SEARCH = 0.05
 _TIMES_THE_EXAMPLE = 50
-"""A loop of eager that takes so many seconds, and so many times as long as the example, counts as endless: on inputs
-of our making it may well be (`while x.sum() < 100` of what shrinks)."""
+"""A loop of eager that takes so many seconds of the processor's time, and so many times as long as the example, counts
+as endless: on inputs of our making it may well be (`while x.sum() < 100` of what shrinks)."""
 
 
 class Reference:
     """The user's model, asked for answers.
 
-    `codes` are the functions whose decisions are counted; `kept_alive` tells those that the exported graph holds.
+    `codes` are the functions whose decisions are counted (`functions`, where it is known who runs them); `kept_alive`
+    tells those that the exported graph holds.
     `otherwise` is another way to run the model whose answers are right as well; `precisely` runs it in float64.
     """
 
@@ -41,9 +42,10 @@ class Reference:
         patience: float | None = None,
         otherwise: RunEager | None = None,
         precisely: RunEager | None = None,
+        functions: Iterable[FunctionType] = (),
     ) -> None:
         self._run_eager, self._flatten = run_eager, flatten_outputs
-        self.codes = tuple(codes)
+        self.codes, self.functions = tuple(codes), tuple(functions)
         self._otherwise, self._precisely = otherwise, precisely
         self.tally = Tally(kept_alive)
         self._patience = patience

@@ -6,7 +6,7 @@ line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +120,10 @@ class Recording(Replay):
     """A run that notes what regions would be given: an arm whenever its node is met, a body in each of its rounds."""
 
     def __init__(
-        self, arms: Mapping[Node, Alone] | None = None, rounds: Mapping[Region, Alone] | None = None, most: int = 8
+        self,
+        arms: Mapping[Node, Sequence[Alone]] | None = None,
+        rounds: Mapping[Region, Alone] | None = None,
+        most: int = 8,
     ) -> None:
         super().__init__(None)
         self._arms, self._rounds, self._most = arms or {}, rounds or {}, most
@@ -132,7 +135,8 @@ class Recording(Replay):
                 _, _, *carried = node.args
                 for param, first in zip(node.regions[0].params, [0, *(self.read(c) for c in carried)], strict=True):
                     self.bind(param, first)
-            self._note(self._arms[node])
+            for arm in self._arms[node]:
+                self._note(arm)
         return super().node(node)
 
     def region(self, region: Region) -> list[Any]:

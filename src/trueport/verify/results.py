@@ -79,13 +79,16 @@ class Budget:
     shrink_seconds: float = 3.0
 
     def beside(self, seconds: float) -> Budget:
-        """For an export that has taken so long: the check is to cost about as much, or a second if that is little."""
+        """For an export that has taken so long: the check is to cost about as much, or half a second if that is little.
+
+        What is compared in any case is a few inputs; the shares are for what goes beyond.
+        """
         return replace(
             self,
-            least_seconds=min(self.least_seconds, max(2.0, seconds)),
-            further_seconds=min(self.further_seconds, max(0.2, seconds / 3)),
-            search_seconds=min(self.search_seconds, max(0.5, seconds / 2)),
-            arms_seconds=min(self.arms_seconds, max(0.3, seconds / 3)),
+            least_seconds=min(self.least_seconds, max(0.5, seconds)),
+            further_seconds=min(self.further_seconds, max(0.1, seconds / 3)),
+            search_seconds=min(self.search_seconds, max(0.2, seconds / 3)),
+            arms_seconds=min(self.arms_seconds, max(0.15, seconds / 3)),
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trueport.load.job import Job
+from trueport.rewrite.probe_runtime import Site
 from trueport.verify.clock import Allowance
 from trueport.verify.moves import Candidate, Move, Mover
 from trueport.verify.sizes import Group
@@ -63,6 +64,7 @@ class Search:
         self._dice = random.Random(seed)
         self._climbs: dict[Goal, _Climb] = {}
         self._tried: list[tuple[Candidate, Trail]] = []
+        self._asking_tensors: set[Site] = set()
         self.attempts = 0
 
     def found(self, known: Sequence[Candidate], seconds: float) -> Iterator[Candidate]:
@@ -95,7 +97,7 @@ class Search:
         return [self._climbs[goal] for goal in goals]
 
     def _steps(self, climb: _Climb, allowance: Allowance) -> Iterator[Candidate]:
-        mover = Mover(self._job, self._groups, self._constants(climb.goal))
+        mover = Mover(self._job, self._groups, climb.goal[0].constants, self._other_constants())
         for _ in range(_STEPS_AT_A_TIME):
             if allowance.is_over or not climb.best:
                 climb.idle += _STEPS_WITHOUT_GAIN * (not climb.best)
@@ -127,7 +129,7 @@ class Search:
         if climb.next:
             return near, base, climb.next.pop()
         if climb.pending is None:
-            climb.pending = mover.first(base, climb.distance)
+            climb.pending = mover.first(base, climb.distance, climb.goal[0] in self._asking_tensors)
         move = next(climb.pending, None)
         if move is not None:
             return near, base, move
@@ -140,6 +142,7 @@ class Search:
         trail = self._attempt(candidate.values)
         if trail is not None:
             self._tally.observe(trail)
+            self._asking_tensors |= trail.by_tensor
         return trail
 
     def _note(self, candidate: Candidate, trail: Trail, at_work: _Climb) -> None:
@@ -152,11 +155,10 @@ class Search:
     def _is_new(self, trail: Trail) -> bool:
         return any(goal in trail.ways for goal in self._tally.goals())
 
-    def _constants(self, goal: Goal) -> list[float]:
-        """The numbers of the test itself, then those of the other tests, which may lead to it."""
-        own = list(goal[0].constants)
+    def _other_constants(self) -> list[float]:
+        """The numbers of all tests, if they are few."""
         others = [number for decision in self._tally.decisions() for number in decision.site.constants]
-        return [*own, *others] if len(others) < 24 else own
+        return others if len(others) < 24 else []
 
 
 def _distance(goal: Goal, candidate: Candidate, trail: Trail) -> Near:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -11,7 +10,9 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.rewrite.probe_runtime import WATCH, Kind, Site
-from trueport.verify.distance import Distance, negated, of_comparison, of_truth
+from trueport.torch_internals import UnseenByModes
+from trueport.verify.clock import Allowance
+from trueport.verify.distance import Distance, negated, of_comparison
 from trueport.verify.provenance import Provenance
 
 Way: TypeAlias = int
@@ -40,7 +41,7 @@ class Trail:
     trips: dict[Site, list[int]] = field(default_factory=dict)
     """The number of rounds of each time that a loop was entered."""
     distances: dict[tuple[Site, Way], Near] = field(default_factory=dict)
-    """How far each way was at its nearest; nothing for a way that was taken."""
+    """How far each way was at its nearest; nothing for a way that was taken. Measured where that guides a search."""
     looked_at: dict[Site, list[object]] = field(default_factory=dict)
     """The plain numbers that a test compared: where they move with the input, the test decides by it."""
     by_tensor: set[Site] = field(default_factory=set)
@@ -60,11 +61,12 @@ class Trail:
 
 @contextlib.contextmanager
 def followed(seconds: float | None = None, guide: bool = False) -> Iterator[Trail]:
-    """What probed code decides meanwhile on this thread. Raises Overstayed in a loop that is not done in `seconds`.
+    """What probed code decides meanwhile on this thread. Raises Overstayed in a loop that is not done in so many
+    `seconds` of the processor's time.
 
     With `guide`, tests are measured by what their tensors were made of; torch's own paths may be others then.
     """
-    follower = _Follower(None if seconds is None else time.monotonic() + seconds, Provenance() if guide else None)
+    follower = _Follower(None if seconds is None else Allowance(seconds), Provenance() if guide else None)
     before, WATCH.watcher = WATCH.watcher, follower
     try:
         with follower.provenance or contextlib.nullcontext():
@@ -77,10 +79,10 @@ def followed(seconds: float | None = None, guide: bool = False) -> Iterator[Trai
 class _Follower:
     """Is told by the probes, and writes the trail."""
 
-    def __init__(self, deadline: float | None, provenance: Provenance | None) -> None:
+    def __init__(self, allowance: Allowance | None, provenance: Provenance | None) -> None:
         self.trail = Trail()
         self.provenance = provenance
-        self._deadline = deadline
+        self._allowance = allowance
         self._stack: list[_Measured | None] = []
         self._questions: dict[int, int] = {}
         self._compared: tuple[Any, Any] | None = None
@@ -97,27 +99,24 @@ class _Follower:
         return len(self._stack)
 
     def leaf(self, mark: int, value: Any) -> None:
-        with self._quiet():
-            del self._stack[mark:]
-            self._push(self._truth(value))
+        if self.provenance is not None:
+            with UnseenByModes():
+                del self._stack[mark:]
+                self._push(self._truth(value, self.provenance))
 
-    def _truth(self, value: Any) -> Distance | None:
-        if self.provenance is None:
-            return of_truth(value)
-        asked = self.provenance.asked() if isinstance(value, bool) else None
+    def _truth(self, value: Any, provenance: Provenance) -> Distance | None:
+        asked = provenance.asked() if isinstance(value, bool) else None
         if asked is None or asked.to_true.numel() != 1:
-            return self.provenance.measured(value)
+            return provenance.measured(value)
         # A plain truth: most likely the last that a tensor was asked for, possibly turned round.
         return asked if (asked.plain()[0] == 0.0) == value else negated(asked)
 
     def compared(self, mark: int, word: str, left: Any, right: Any) -> None:
-        with self._quiet():
-            del self._stack[mark:]
-            self._compared = (left, right)
-            self._push(of_comparison(word, left, right))
-
-    def _quiet(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self.provenance is None else self.provenance.quiet()
+        self._compared = (left, right)
+        if self.guides:
+            with UnseenByModes():
+                del self._stack[mark:]
+                self._push(of_comparison(word, left, right))
 
     def joined(self, mark: int, word: str, count: int) -> None:
         parts = self._stack[mark:]
@@ -148,7 +147,8 @@ class _Follower:
             del self._stack[mark:]
         self._look(site, mark, value)
         try:
-            holds = bool(value)
+            with UnseenByModes():  # a question of ours
+                holds = bool(value)
         except Exception:  # noqa: BLE001 what has no truth is refused by the user's own `if`, a moment later
             return
         if not site.kind.asks:
@@ -209,7 +209,7 @@ class _Follower:
             self.trail.looked_at.setdefault(site, []).append(seen)
 
     def _in_time(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if self._allowance is not None and self._allowance.is_over:
             raise Overstayed
 
 
