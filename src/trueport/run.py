@@ -39,6 +39,7 @@ from trueport.lower.table import is_leaf
 from trueport.lower.write import write
 from trueport.program import carried_outputs, is_carried, shown_functions
 from trueport.report import Report
+from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
 from trueport.verify.distribution import check_distribution
@@ -137,7 +138,7 @@ class Run:
         """
         with self.stage("capture"):
             try:
-                graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state)
+                graph = capture(job, self._is_leaf, self.state)
                 more = list(summary.settle_attributes(graph.diagnostics, examined, self.state))
                 more += judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify).diagnostics
             except ExportError as refused:
@@ -191,9 +192,17 @@ class Run:
             self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
         return Carried(graph, lowered.model, judged, checked)
 
+    def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
+        return op in self.custom or is_leaf(op, complex_numbers)
+
     def _capture(self, job: Job, examined: Examined, libraries: bool = False) -> Graph:
         try:
-            graph = capture(job, lambda op: op in self.custom or is_leaf(op), self.state, libraries=libraries)
+            graph = capture(
+                job,
+                self._is_leaf,
+                self.state,
+                libraries=libraries,
+            )
         except ExportError as refused:
             raise ExportError([*self.found, *placed(refused)], refused.rewritten) from refused.__cause__
         self.graph = graph

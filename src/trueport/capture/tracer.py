@@ -32,7 +32,7 @@ from trueport.capture.size_values import SizeValues
 from trueport.capture.strides import BY_STRIDES, must_be_its_memory
 from trueport.capture.stubs import untranslated
 from trueport.capture.symbols import Symbols
-from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways
+from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways, meets_complex
 from trueport.capture.weights import MemoryKey, Owned
 from trueport.capture.writes import Writes
 from trueport.diagnostics.base import Diagnostic
@@ -108,7 +108,7 @@ class Tracer:
                 "random numbers are drawn here from a generator of their own, which no ONNX operator can follow",
                 'draw them before, and make them a buffer or an input; or leave the generator out, with random="onnx"',
             )
-        way = self._ways.of(op)
+        way = self._ways.of(op, meets_complex((*args, *kwargs.values())))
         if way is Way.LIFT:
             return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]
         if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
@@ -143,7 +143,7 @@ class Tracer:
         with self._definition():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
-            self._ways.record(op)
+            self._ways.record(op, meets_complex((*args, *kwargs.values())))
             return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
         return returned
 
@@ -161,7 +161,9 @@ class Tracer:
 
     def record_functionalised(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """What a view or a write was turned into: `zero_` arrives as `zero`, and may itself need its definition."""
-        if self._asking or op in _SAME_VALUE or self._is_leaf(op) or decomposition_of(op) is None:
+        if self._asking or op in _SAME_VALUE or decomposition_of(op) is None:
+            return self.record(op, args, kwargs)
+        if self._is_leaf(op, meets_complex((*args, *kwargs.values()))):
             return self.record(op, args, kwargs)
         with self.recorder:
             returned = self._decompose(op, self._wrap(args), {k: self._wrap(v) for k, v in kwargs.items()})
@@ -184,7 +186,7 @@ class Tracer:
         if op in BY_STRIDES:
             must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
         returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
-        self._note_unsupported(op)
+        self._note_unsupported(op, meets_complex((*args, *kwargs.values())))
         self._append(op, args, kwargs, returned)
         return returned
 
@@ -336,8 +338,8 @@ class Tracer:
         wrapper = self.adoption.adopt(result, made_in_trace=True)
         return from_functional(wrapper)
 
-    def _note_unsupported(self, op: OpOverload) -> None:
-        if self._is_leaf(op):
+    def _note_unsupported(self, op: OpOverload, of_complex: bool) -> None:
+        if self._is_leaf(op, False) or (of_complex and self._is_leaf(op, True)):
             return
         place = self.places.here()
         self.diagnostics.setdefault((op, place.where), untranslated(op, place))

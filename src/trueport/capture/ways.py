@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from typing import Any
 
 import torch
 
@@ -13,7 +14,8 @@ from trueport.torch_internals import OpOverload, decomposition_of, is_composite,
 
 aten = torch.ops.aten
 
-IsLeaf = Callable[[OpOverload], bool]
+IsLeaf = Callable[[OpOverload, bool], bool]
+"""Whether an operator is kept whole; the second question is whether complex numbers are among its operands."""
 
 CHECKS_ONLY = {
     aten._assert_async.default,
@@ -25,6 +27,22 @@ CHECKS_ONLY = {
 }
 """Operators that give nothing: they are asked, and not recorded."""
 _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+
+
+def meets_complex(args: Sequence[Any]) -> bool:
+    """Whether a complex tensor, number or dtype is among the arguments of a call."""
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            found = arg.dtype.is_complex
+        elif isinstance(arg, torch.dtype):
+            found = arg.is_complex
+        elif isinstance(arg, list | tuple):
+            found = meets_complex(arg)
+        else:
+            found = isinstance(arg, complex)
+        if found:
+            return True
+    return False
 
 
 class WritesInPlace(Exception):
@@ -45,16 +63,16 @@ class Ways:
 
     def __init__(self, is_leaf: IsLeaf, careful: bool) -> None:
         self._is_leaf, self._careful = is_leaf, careful
-        self._known: dict[OpOverload, Way] = {}
+        self._known: dict[tuple[OpOverload, bool], Way] = {}
 
-    def of(self, op: OpOverload) -> Way:
-        return self._known.get(op) or self._decide(op)
+    def of(self, op: OpOverload, of_complex: bool = False) -> Way:
+        return self._known.get((op, of_complex)) or self._decide(op, of_complex)
 
-    def record(self, op: OpOverload) -> None:
+    def record(self, op: OpOverload, of_complex: bool = False) -> None:
         """From now on, record this operator: its definition turned out to be none."""
-        self._known[op] = Way.RECORD
+        self._known[op, of_complex] = Way.RECORD
 
-    def _decide(self, op: OpOverload) -> Way:
+    def _decide(self, op: OpOverload, of_complex: bool) -> Way:
         schema = op._schema
         aliases = any(a.alias_info is not None for a in schema.arguments)
         if op in _LIFTS:
@@ -72,13 +90,13 @@ class Ways:
             way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE
             if not self._careful:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
-                apart = is_composite(op) or (not self._is_leaf(op) and decomposition_of(op) is not None)
+                apart = is_composite(op) or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
                 way = Way.DECOMPOSE if apart else Way.RECORD
         elif op in DEFINITIONS:
             way = Way.DECOMPOSE
-        elif self._is_leaf(op) or op in CHECKS_ONLY or decomposition_of(op) is None:
+        elif self._is_leaf(op, of_complex) or op in CHECKS_ONLY or decomposition_of(op) is None:
             way = Way.RECORD
         else:
             way = Way.DECOMPOSE
-        self._known[op] = way
+        self._known[op, of_complex] = way
         return way

@@ -1,4 +1,4 @@
-"""The model in float64: a yardstick for how far eager's own answer is off."""
+"""The model in float64 and complex128: a yardstick for how far eager's own answer is off."""
 
 from __future__ import annotations
 
@@ -30,9 +30,22 @@ class Precisely:
             tensors = [*self._job.model.parameters(), *self._job.model.buffers()]
             if sum(tensor.numel() * tensor.element_size() for tensor in tensors) > _LARGEST:
                 raise MemoryError("too large to be copied for a yardstick")
-            self._wide = replace(self._job, model=copy.deepcopy(self._job.model).double())
+            self._wide = replace(self._job, model=_wide(copy.deepcopy(self._job.model)))
         return self._run(self._wide, [_widened(value) for value in values])
 
 
+def _wide(model: torch.nn.Module) -> torch.nn.Module:
+    """torch's own `double` leaves complex weights as they are, and their products with wide values are refused."""
+    model.double()
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.is_complex():
+            tensor.data = tensor.data.to(torch.complex128)
+    return model
+
+
 def _widened(value: object) -> object:
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_complex():
+        return value.to(torch.complex128)
+    return value.double() if value.is_floating_point() else value

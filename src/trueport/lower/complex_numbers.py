@@ -1,13 +1,16 @@
 """Complex tensors inside a model, carried as pairs of real numbers: no runtime computes with ONNX's complex types.
 
 A captured value of a complex dtype has a twin, a real value with one more axis of 2 at the end (real, imaginary), and
-only the twin has a tensor. A call that meets complex values is then lowered in one of three ways:
+only the twin has a tensor. A call that meets complex values is then lowered in one of these ways:
 
 1. Operators that move elements or work on each part alone (views, joins, sums) are called on the twins, with their
-   axes and sizes adjusted.
+   axes and sizes adjusted (`complex_pairs.py`).
 2. Operators registered with `@complex_op` get and give `Complex`.
 3. Operators that keep the parts apart are called twice (`complex_parts.py`).
-4. All others are a finding.
+4. Operators that ask which elements are zero are called on the answer (`complex_parts.py`).
+
+Capture keeps an operator whole only where one of these is known (`table.is_leaf`); torch's own definition of any other
+is traced instead. What has none of that is a finding.
 
 The inputs and outputs of the model, and what branches and loops yield, are the twins; for the former, a note says so.
 """
@@ -15,7 +18,7 @@ The inputs and outputs of the model, and what branches and loops yield, are the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueport.capture.graph import Control, Graph, Node, Number, Value
@@ -23,7 +26,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
 from trueport.diagnostics.rules.tp404_complex_as_pairs import ComplexAsPairs
 from trueport.lower.builder import Builder
-from trueport.lower.table import name_of, op
+from trueport.lower.table import name_of, of_complex, op
 from trueport.lower.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -59,6 +62,14 @@ class Complex:
     def imaginary(self, op: Builder) -> Tensor:
         return self._part(op, 1)
 
+    def is_not_zero(self, op: Builder) -> Tensor:
+        """A bool for each number, as eager says it: of NaN too."""
+        is_zero = op.Equal(self.pairs, op.const(0, self.pairs.element))
+        both = op.And(*(op.Gather(is_zero, op.const(part), axis=-1) for part in (0, 1)))
+        found = op.Not(both)
+        found.settle(None if self.pairs.sizes is None else self.pairs.sizes[:-1])
+        return found
+
     def _part(self, op: Builder, which: int) -> Tensor:
         part = op.Gather(self.pairs, op.const(which), axis=-1)
         part.settle(None if self.pairs.sizes is None else self.pairs.sizes[:-1])
@@ -73,6 +84,7 @@ def complex_op(*names: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         _TRANSLATIONS.update(dict.fromkeys(names, function))
+        of_complex(names)
         return function
 
     return register
@@ -85,51 +97,6 @@ def complex_only(*names: str) -> Callable[[F], F]:
         return complex_op(*names)(op(*names)(function))
 
     return register
-
-
-@dataclass(frozen=True)
-class _OnPairs:
-    """How the arguments of an operator change when it is called on the twins.
-
-    Positions of arguments: `axes` hold one axis or several, `sizes` the sizes of the result, `order` a permutation.
-    """
-
-    axes: tuple[int, ...] = ()
-    sizes: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()
-    makes_axis: bool = False
-    needs_axes: bool = False
-    """Without axes, the operator would mix the parts (the sum of everything)."""
-
-    def adjusted(self, args: Sequence[Any], rank: int) -> list[Any] | None:
-        changed = list(args)
-        count = rank + self.makes_axis
-        if self.needs_axes and not all(i < len(args) and args[i] not in (None, ()) for i in self.axes):
-            return None
-        for i in self.axes:
-            if i < len(args):
-                changed[i] = tuple(a % count for a in args[i]) if isinstance(args[i], tuple) else args[i] % count
-        for i in self.sizes:
-            changed[i] = (*args[i], 2)
-        for i in self.order:
-            changed[i] = (*(axis % rank for axis in args[i]), rank)
-        return changed
-
-
-_PLAIN = _OnPairs()
-_ON_PAIRS: dict[str, _OnPairs] = {
-    **dict.fromkeys(("aten::clone", "aten::alias", "aten::detach", "aten::neg", "aten::contiguous"), _PLAIN),
-    **dict.fromkeys(("aten::view", "aten::reshape", "aten::_unsafe_view", "aten::expand"), _OnPairs(sizes=(1,))),
-    **dict.fromkeys(("aten::select.int", "aten::slice.Tensor", "aten::unbind.int", "aten::cat"), _OnPairs(axes=(1,))),
-    **dict.fromkeys(("aten::index_select", "aten::narrow"), _OnPairs(axes=(1,))),
-    **dict.fromkeys(("aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"), _OnPairs(axes=(2,))),
-    **dict.fromkeys(("aten::squeeze.dim", "aten::squeeze.dims", "aten::flip"), _OnPairs(axes=(1,), needs_axes=True)),
-    **dict.fromkeys(("aten::sum.dim_IntList", "aten::mean.dim"), _OnPairs(axes=(1,), needs_axes=True)),
-    **dict.fromkeys(("aten::unsqueeze", "aten::stack"), _OnPairs(axes=(1,), makes_axis=True)),
-    "aten::roll": _OnPairs(axes=(2,), needs_axes=True),
-    "aten::permute": _OnPairs(order=(1,)),
-    "aten::transpose.int": _OnPairs(axes=(1, 2)),
-}
 
 
 class Twins:
@@ -169,28 +136,6 @@ def meets_complex(node: Node) -> bool:
 
 def _holds_complex(args: Sequence[Any]) -> bool:
     return any(_holds_complex(arg) if isinstance(arg, list | tuple) else is_complex(arg) for arg in args)
-
-
-def on_twins(node: Node, twins: Twins) -> Node | None:
-    """The same call on real values, where the operator allows it."""
-    if isinstance(node.op, Control):
-        return None
-    rule = _ON_PAIRS.get(name_of(node.op))
-    value = next((v for v in _values(node.args) if is_complex(v)), None)
-    if rule is None or value is None or not all(is_complex(v) for v in node.outputs) or "dtype" in node.kwargs:
-        return None
-    args = rule.adjusted(node.args, len(value.shape))
-    if args is None:
-        return None
-    outputs = tuple(twins.everywhere(out) for out in node.outputs)
-    return replace(node, args=tuple(twins.everywhere(arg) for arg in args), outputs=outputs)
-
-
-def _values(args: Sequence[Any]) -> list[Value]:
-    found: list[Value] = []
-    for arg in args:
-        found += _values(arg) if isinstance(arg, list | tuple) else [arg] if isinstance(arg, Value) else []
-    return found
 
 
 def translate_complex(lowering: Lowering, node: Node) -> Sequence[Any] | None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import sympy
+import torch
 
 from trueport.capture.assumptions import declared_sizes
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
@@ -27,10 +28,10 @@ from trueport.lower.complex_numbers import (
     at_the_ends,
     meets_complex,
     not_carried,
-    on_twins,
     translate_complex,
 )
-from trueport.lower.complex_parts import by_parts
+from trueport.lower.complex_pairs import on_twins
+from trueport.lower.complex_parts import by_parts, by_truth
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.failed import translation_failed
@@ -201,7 +202,7 @@ class Lowering:
 
     def _complex_node(self, node: Node) -> None:
         """A call that meets complex numbers: on pairs of real ones, by a translation of its own, or by its parts."""
-        if (real := on_twins(node, self.twins)) is not None:
+        if (real := on_twins(node, self.twins) or by_truth(self, node)) is not None:
             with self.op.translating(real):
                 self.node(real)
             return
@@ -222,6 +223,12 @@ class Lowering:
         pairs = Complex(self.tensor(value))
         found = Value(value.dtype.to_real(), value.shape)
         self.bind(found, pairs.imaginary(self.op) if imaginary else pairs.real(self.op))
+        return found
+
+    def truth(self, value: Value) -> Value:
+        """A bool for each complex number: whether it is not zero."""
+        found = Value(torch.bool, value.shape)
+        self.bind(found, Complex(self.tensor(value)).is_not_zero(self.op))
         return found
 
     def zeros_like(self, value: Value) -> Value:

@@ -11,7 +11,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
@@ -40,6 +40,8 @@ class Translation:
 _REGISTERED: dict[str, Translation] = {}
 _DROPPED: set[str] = set()
 _TAKEN_APART: set[str] = set()
+_OF_COMPLEX: set[str] = set()
+_OF_PARTS: set[str] = set()
 
 
 def op(*names: str) -> Callable[[F], F]:
@@ -88,12 +90,23 @@ def is_supported(target: OpOverload) -> bool:
     return translation_for(target) is not None or is_dropped(target)
 
 
-def is_leaf(target: OpOverload) -> bool:
+def of_complex(names: Iterable[str], by_parts: bool = False) -> None:
+    """Operators that are carried for complex numbers: by a translation of their own, or by the one for real numbers
+    on their parts (`complex_numbers.py`)."""
+    (_OF_PARTS if by_parts else _OF_COMPLEX).update(names)
+
+
+def is_leaf(target: OpOverload, complex_numbers: bool = False) -> bool:
     """Whether capture should keep the operator whole.
 
     A composite one only where we have a translation of our own: torch's definition of it, operator by operator, is
-    better than torchlib's idea of the whole.
+    better than torchlib's idea of the whole. Of complex numbers, only what is carried for them: torch's definition of
+    anything else ends in operators that are.
     """
+    if complex_numbers:
+        _discover()
+        name = name_of(target)
+        return name in _OF_COMPLEX or is_dropped(target) or (name in _OF_PARTS and is_leaf(target))
     if is_composite(target):
         return is_ours(target) or is_dropped(target)
     return is_supported(target)

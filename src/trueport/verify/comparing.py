@@ -204,10 +204,11 @@ class Comparer:
 
 
 def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
-    """The float dtypes that the model computes in, as its weights and inputs tell. A float8 weight is storage."""
+    """The float dtypes that the model computes in, as its weights and inputs tell. A float8 weight is storage; complex
+    numbers are computed in the dtype of their parts."""
     tensors = [*job.model.parameters(), *job.model.buffers(), *(leaf.value for leaf in job.inputs)]
-    found = {tensor.dtype for tensor in tensors if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()}
-    return tuple(sorted((dtype for dtype in found if dtype.itemsize > 1), key=str))
+    found = {tensor.dtype.to_real() for tensor in tensors if isinstance(tensor, torch.Tensor)}
+    return tuple(sorted((dtype for dtype in found if dtype.is_floating_point and dtype.itemsize > 1), key=str))
 
 
 def _any_differs(verdicts: Sequence[Verdict]) -> bool:

@@ -76,7 +76,8 @@ def check_exported(
 def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:
     """The float dtypes that the graph computes in: a float64 result may have been a float32 one on its way."""
     made = (output for node in graph.root.walk() for output in node.outputs if isinstance(output, Value))
-    return tuple({value.dtype for value in made if value.dtype.is_floating_point and value.dtype.itemsize > 1})
+    dtypes = {value.dtype.to_real() for value in made}
+    return tuple(dtype for dtype in dtypes if dtype.is_floating_point and dtype.itemsize > 1)
 
 
 def _by_name(job: Job, graph: Graph) -> Callable[[Sequence[object]], Mapping[str, Any]]:

@@ -117,7 +117,14 @@ def _distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 def _nudged(value: object, chance: torch.Generator, whole: bool = True) -> object:
     """Every float moved by one rounding step. Zeros stay, so that a test against zero still says what it says; without
     `whole`, so do all whole numbers."""
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_complex():  # each part by its own last bit
+        parts = torch.view_as_real(value.resolve_conj())
+        moved_parts = _nudged(parts, chance, whole)
+        assert isinstance(moved_parts, torch.Tensor)
+        return torch.view_as_complex(moved_parts)
+    if not value.is_floating_point():
         return value
     signs = torch.randint(0, 2, tuple(value.shape), generator=chance) * 2.0 - 1.0
     centre = as_float64(value.cpu())

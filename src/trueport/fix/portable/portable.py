@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -12,6 +12,7 @@ from typing import Any
 
 from trueport.capture.graph import Control, Graph
 from trueport.capture.trace import capture
+from trueport.capture.ways import IsLeaf
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp108_not_portable import NotPortable as Finding
 from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied
@@ -61,7 +62,7 @@ class Function:
     lines: frozenset[int]
 
 
-def make_portable(job: Job, is_leaf: Callable[[Any], bool]) -> PortableResult:
+def make_portable(job: Job, is_leaf: IsLeaf) -> PortableResult:
     """The model's own source with torch.cond, torch.while_loop, torch.where or scan where a value decides.
 
     Nothing is written. Raises ExportError where the model cannot be traced at all.

@@ -165,12 +165,14 @@ def polar(op: Builder, abs: Tensor, angle: Tensor) -> Complex:
 
 @complex_op("aten::_to_copy")
 def to_copy(op: Builder, self: Operand, *, dtype: torch.dtype | None = None, **_: Any) -> Complex | Tensor:
-    """_to_copy(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor; to a real dtype, the real part"""
+    """_to_copy(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor; to a real dtype, the real part; to bool, whether
+    either part is not 0
+    """
     if not isinstance(self, Complex):
         return as_complex(op, self)
     if dtype is None or dtype.is_complex:
         return Complex(op.cast(self.pairs, _dtype(op)))
-    return op.cast(self.real(op), dtype)
+    return self.is_not_zero(op) if dtype is torch.bool else op.cast(self.real(op), dtype)
 
 
 @complex_op("aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther", "aten::where.Scalar")
