@@ -175,13 +175,17 @@ def _but_nan(op: Builder, result: Tensor, self: Tensor, other: Tensor) -> Tensor
 
 @op("aten::atan2")
 def atan2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """atan2(Tensor self, Tensor other) -> Tensor: the angle of the point (other, self)"""
-    angle = function(op, "Atan", op.Div(self, other))
+    """atan2(Tensor self, Tensor other) -> Tensor: the angle of the point (other, self)
+
+    A zero has a sign, which decides between pi and -pi; two infinities are as far as each other.
+    """
+    slope = op.Div(self, other)
+    slope = op.Where(op.And(op.IsInf(self), op.IsInf(other)), op.Mul(op.Sign(self), op.Sign(other)), slope)
+    slope = op.Where(op.And(op.Equal(self, 0), op.Equal(other, 0)), self, slope)
+    angle = function(op, "Atan", slope)
     pi = op.const(math.pi, self.element)
-    behind = op.Where(op.Less(self, 0), op.Sub(angle, pi), op.Add(angle, pi))
-    angle = op.Where(op.Less(other, 0), behind, angle)
-    nothing = op.And(op.Equal(self, 0), op.Equal(other, 0))
-    return op.Where(nothing, op.const(0.0, self.element), angle)
+    behind = op.Where(is_negative(op, self), op.Sub(angle, pi), op.Add(angle, pi))
+    return op.Where(is_negative(op, other), behind, angle)
 
 
 @op("aten::hypot")
@@ -198,10 +202,13 @@ def hypot(op: Builder, self: Tensor, other: Tensor) -> Tensor:
 @op("aten::copysign.Tensor", "aten::copysign.Scalar")
 def copysign(op: Builder, self: Tensor, other: Operand) -> Tensor:
     """copysign.Tensor(Tensor self, Tensor other) -> Tensor"""
-    sign = op.scalar(other, self.element)
-    negative = op.Or(op.Less(sign, 0), op.And(op.Equal(sign, 0), op.Less(op.Reciprocal(sign), 0)))
     size = op.Abs(self)
-    return op.Where(negative, op.Neg(size), size)
+    return op.Where(is_negative(op, op.scalar(other, self.element)), op.Neg(size), size)
+
+
+def is_negative(op: Builder, x: Tensor) -> Tensor:
+    """The sign of each number, which a zero has too."""
+    return op.Or(op.Less(x, 0), op.And(op.Equal(x, 0), op.Less(op.Reciprocal(x), 0)))
 
 
 @op("aten::heaviside")

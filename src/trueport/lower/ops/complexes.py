@@ -46,8 +46,16 @@ def _is_real(x: Operand) -> bool:
     return not isinstance(x, Complex | complex)
 
 
+def _turned(op: Builder, z: Complex) -> Tensor:
+    """-i times the number, as pairs: (b, -a)."""
+    other_way = op.Gather(z.pairs, op.ints(1, 0), axis=-1)
+    return op.Mul(other_way, op.const([1, -1], z.pairs.element))
+
+
 def _times_real(op: Builder, z: Complex, x: Operand) -> Complex:
-    return Complex(op.Mul(z.pairs, raised(op, op.scalar(x, z.pairs.element))))
+    """Eager makes a complex number of x, and so 0 meets the other part: infinity becomes NaN, and -0 may become 0."""
+    product = op.Mul(z.pairs, raised(op, op.scalar(x, z.pairs.element)))
+    return Complex(op.Sub(product, op.Mul(_turned(op, z), 0)))
 
 
 @complex_op("aten::mul.Tensor", "aten::mul.Scalar")
@@ -63,44 +71,49 @@ def mul(op: Builder, self: Operand, other: Operand) -> Complex:
 
 
 @complex_op("aten::add.Tensor", "aten::add.Scalar")
-def add(op: Builder, self: Operand, other: Operand, alpha: float = 1) -> Complex:
+def add(op: Builder, self: Operand, other: Operand, alpha: Operand = 1) -> Complex:
     """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return Complex(op.Add(as_complex(op, self).pairs, _scaled(op, other, alpha)))
+    return Complex(op.Add(as_complex(op, self).pairs, scaled(op, other, alpha).pairs))
 
 
 @complex_op("aten::sub.Tensor", "aten::sub.Scalar")
-def sub(op: Builder, self: Operand, other: Operand, alpha: float = 1) -> Complex:
+def sub(op: Builder, self: Operand, other: Operand, alpha: Operand = 1) -> Complex:
     """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return Complex(op.Sub(as_complex(op, self).pairs, _scaled(op, other, alpha)))
+    return Complex(op.Sub(as_complex(op, self).pairs, scaled(op, other, alpha).pairs))
 
 
-def _scaled(op: Builder, z: Operand, alpha: float) -> Tensor:
-    pairs = as_complex(op, z).pairs
-    return pairs if alpha == 1 else op.Mul(pairs, alpha)
+def scaled(op: Builder, z: Operand, by: Operand) -> Complex:
+    """A number times a factor of the call, which mostly is 1."""
+    return as_complex(op, z) if isinstance(by, int | float) and by == 1 else mul(op, as_complex(op, z), by)
 
 
 @complex_op("aten::div.Tensor", "aten::div.Scalar")
 def div(op: Builder, self: Operand, other: Operand) -> Complex:
-    """div.Tensor(Tensor self, Tensor other) -> Tensor"""
+    """div.Tensor(Tensor self, Tensor other) -> Tensor
+
+    By the smaller part of the divisor over the larger one, as eager does it: no square can overflow. Of a divisor that
+    is zero, both parts are divided by it.
+    """
     z = as_complex(op, self)
-    if _is_real(other):
-        return Complex(op.Div(z.pairs, raised(op, op.scalar(other, z.pairs.element))))
-    divisor = as_complex(op, other)
-    return Complex(op.Div(mul(op, z, conj(op, divisor)).pairs, _square_of_length(op, divisor)))
+    turned = _turned(op, z)
+    if isinstance(other, int | float) and other != 0:
+        return Complex(op.Div(op.Add(z.pairs, op.Mul(turned, 0)), float(other)))
+    c, d = as_complex(op, other).parts(op)
+    size, other_size = op.Abs(c), op.Abs(d)
+    is_first = op.GreaterOrEqual(size, other_size)
+    larger, smaller = op.Where(is_first, c, d), op.Where(is_first, d, c)
+    ratio = op.Div(smaller, larger)
+    one, two = op.Where(is_first, z.pairs, turned), op.Where(is_first, turned, z.pairs)
+    above = op.Add(one, op.Mul(two, ratio))
+    quotient = op.Mul(above, op.Reciprocal(op.Add(larger, op.Mul(smaller, ratio))))
+    nothing = op.Equal(op.Add(size, other_size), 0)
+    return Complex(op.Where(nothing, op.Div(z.pairs, size), quotient))
 
 
 @complex_op("aten::reciprocal")
 def reciprocal(op: Builder, self: Complex) -> Complex:
     """reciprocal(Tensor self) -> Tensor: of 0, the real part is infinite"""
-    square = _square_of_length(op, self)
-    real, imaginary = op.many("Split", 2, op.Div(conj(op, self).pairs, square), op.ints(1, 1), axis=-1)
-    return joined(op, op.Where(op.Equal(square, 0), op.const(math.inf, real.element), real), imaginary)
-
-
-def _square_of_length(op: Builder, z: Complex) -> Tensor:
-    """With a last axis of 1, to broadcast with pairs."""
-    real, imaginary = z.parts(op)
-    return op.Add(op.Mul(real, real), op.Mul(imaginary, imaginary))
+    return div(op, Complex(op.const([1, 0], self.pairs.element)), self)
 
 
 @complex_only("aten::_conj", "aten::conj_physical", "aten::_conj_physical")
@@ -119,9 +132,15 @@ def same(op: Builder, self: Complex) -> Complex:
 
 @complex_op("aten::abs")
 def absolute(op: Builder, self: Complex) -> Tensor:
-    """abs(Tensor self) -> Tensor: in float64, where the squares of float32 neither overflow nor vanish"""
-    square = op.Squeeze(_square_of_length(op, wide(op, self)), op.ints(-1))
-    return op.cast(op.Sqrt(square), self.pairs.element)
+    """abs(Tensor self) -> Tensor: in float64, where the squares of float32 neither overflow nor vanish
+
+    An infinite part makes it infinite, whatever the other one is.
+    """
+    pairs = wide(op, self).pairs
+    length = op.Sqrt(op.ReduceSum(op.Mul(pairs, pairs), op.ints(-1), keepdims=0))
+    far = op.ReduceMax(op.cast(op.IsInf(self.pairs), ir.DataType.INT32), op.ints(-1), keepdims=0)
+    length = op.Where(op.Equal(far, 1), op.const(math.inf, ir.DataType.DOUBLE), length)
+    return op.cast(length, self.pairs.element)
 
 
 def wide(op: Builder, z: Complex) -> Complex:

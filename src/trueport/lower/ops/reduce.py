@@ -21,7 +21,8 @@ INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
 taken_apart("aten::mse_loss", "aten::nll_loss_forward", "aten::nll_loss2d_forward")
 
 
-def _reduced(op: Builder, name: str, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:
+def reduced(op: Builder, name: str, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:
+    """One of ONNX's reductions, over the axes that eager means."""
     if not x.rank:
         return x
     axes = axes_of(dim, x.rank)
@@ -34,7 +35,7 @@ def sum_(
     op: Builder, self: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
-    return _reduced(op, "ReduceSum", op.cast(self, op.result.dtype), dim, keepdim)
+    return reduced(op, "ReduceSum", op.cast(self, op.result.dtype), dim, keepdim)
 
 
 @op("aten::nansum")
@@ -46,7 +47,7 @@ def nansum(
     if x.element.is_floating_point():
         sizes, x = x.known_sizes, op.Where(op.IsNaN(x), op.const(0, x.element), x)
         x.settle(sizes)
-    return _reduced(op, "ReduceSum", x, dim, keepdim)
+    return reduced(op, "ReduceSum", x, dim, keepdim)
 
 
 @op("aten::mean", "aten::mean.dim")
@@ -62,9 +63,9 @@ def _mean(op: Builder, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:
         return x
     number = count([x.known_sizes[axis] for axis in axes_of(dim, x.rank)])
     if op.sizes.is_positive(number):
-        return _reduced(op, "ReduceMean", x, dim, keepdim)
+        return reduced(op, "ReduceMean", x, dim, keepdim)
     # Of nothing, eager gives 0/0; the runtime's ReduceMean gives 0.
-    return op.Div(_reduced(op, "ReduceSum", x, dim, keepdim), op.scalar(_number(number), x.element))
+    return op.Div(reduced(op, "ReduceSum", x, dim, keepdim), op.scalar(_number(number), x.element))
 
 
 def _number(size: Size) -> int | Number:
@@ -76,7 +77,7 @@ def prod(
     op: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
-    return _reduced(op, "ReduceProd", op.cast(self, op.result.dtype), dim, keepdim)
+    return reduced(op, "ReduceProd", op.cast(self, op.result.dtype), dim, keepdim)
 
 
 @op("aten::amax")
@@ -136,8 +137,8 @@ def argmin(op: Builder, self: Tensor, dim: int | None = None, keepdim: bool = Fa
 def _extreme(op: Builder, name: str, self: Tensor, dim: Axes, keepdim: bool) -> Tensor:
     """NaN wins over every number, in eager; the runtime passes over it."""
     if self.dtype == BOOL:
-        return op.cast(_reduced(op, name, op.cast(self, ir.DataType.INT32), dim, keepdim), BOOL)
-    return _reduced(op, name, self, dim, keepdim)
+        return op.cast(reduced(op, name, op.cast(self, ir.DataType.INT32), dim, keepdim), BOOL)
+    return reduced(op, name, self, dim, keepdim)
 
 
 def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -156,19 +157,19 @@ def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bo
 @op("aten::any", "aten::any.dim", "aten::any.dims")
 def any_(op: Builder, self: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor; by counting, so that nothing gives False"""
-    return op.cast(_reduced(op, "ReduceSum", _ones_where(op, self, True), dim, keepdim), BOOL)
+    return op.cast(reduced(op, "ReduceSum", _ones_where(op, self, True), dim, keepdim), BOOL)
 
 
 @op("aten::all", "aten::all.dim", "aten::all.dims")
 def all_(op: Builder, self: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor; by counting, so that nothing gives True"""
-    return op.Not(op.cast(_reduced(op, "ReduceSum", _ones_where(op, self, False), dim, keepdim), BOOL))
+    return op.Not(op.cast(reduced(op, "ReduceSum", _ones_where(op, self, False), dim, keepdim), BOOL))
 
 
 @op("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
 def count_nonzero(op: Builder, self: Tensor, dim: Axes = None) -> Tensor:
     """count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor"""
-    return _reduced(op, "ReduceSum", _ones_where(op, self, True), dim, False)
+    return reduced(op, "ReduceSum", _ones_where(op, self, True), dim, False)
 
 
 def _ones_where(op: Builder, self: Tensor, truth: bool) -> Tensor:
@@ -181,13 +182,13 @@ def _ones_where(op: Builder, self: Tensor, truth: bool) -> Tensor:
 @op("aten::logsumexp")
 def logsumexp(op: Builder, self: Tensor, dim: Axes, keepdim: bool = False) -> Tensor:
     """logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"""
-    return _reduced(op, "ReduceLogSumExp", op.cast(self, op.result.dtype), dim, keepdim)
+    return reduced(op, "ReduceLogSumExp", op.cast(self, op.result.dtype), dim, keepdim)
 
 
 # Spread
 
 
-def _variance(op: Builder, self: Tensor, dim: Axes, correction: Operand, keepdim: bool) -> tuple[Tensor, Tensor]:
+def variance(op: Builder, self: Tensor, dim: Axes, correction: Operand, keepdim: bool) -> tuple[Tensor, Tensor]:
     """(variance, mean). Eager divides by the count less the correction, but never by less than nothing."""
     axes = axes_of(dim, self.rank)
     middle = _mean(op, self, axes, True)
@@ -195,7 +196,7 @@ def _variance(op: Builder, self: Tensor, dim: Axes, correction: Operand, keepdim
     apart.sizes = self.sizes
     squares = op.Mul(apart, apart)
     squares.sizes = self.sizes
-    total = _reduced(op, "ReduceSum", squares, axes, keepdim)
+    total = reduced(op, "ReduceSum", squares, axes, keepdim)
     number = count([self.known_sizes[axis] for axis in axes])
     minus = 1 if correction is None else correction
     if isinstance(number, int) and isinstance(minus, int | float):
@@ -210,13 +211,13 @@ def _variance(op: Builder, self: Tensor, dim: Axes, correction: Operand, keepdim
 @op("aten::var.correction")
 def var(op: Builder, self: Tensor, dim: Axes = None, *, correction: Operand = None, keepdim: bool = False) -> Tensor:
     """var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return _variance(op, self, dim, correction, keepdim)[0]
+    return variance(op, self, dim, correction, keepdim)[0]
 
 
 @op("aten::std.correction")
 def std(op: Builder, self: Tensor, dim: Axes = None, *, correction: Operand = None, keepdim: bool = False) -> Tensor:
     """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return op.Sqrt(_variance(op, self, dim, correction, keepdim)[0])
+    return op.Sqrt(variance(op, self, dim, correction, keepdim)[0])
 
 
 @op("aten::var_mean.correction")
@@ -224,7 +225,7 @@ def var_mean(
     op: Builder, self: Tensor, dim: Axes = None, *, correction: Operand = None, keepdim: bool = False
 ) -> Sequence[Tensor]:
     """var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"""
-    return _variance(op, self, dim, correction, keepdim)
+    return variance(op, self, dim, correction, keepdim)
 
 
 @op("aten::std_mean.correction")
@@ -232,8 +233,8 @@ def std_mean(
     op: Builder, self: Tensor, dim: Axes = None, *, correction: Operand = None, keepdim: bool = False
 ) -> Sequence[Tensor]:
     """std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"""
-    variance, middle = _variance(op, self, dim, correction, keepdim)
-    return op.Sqrt(variance), middle
+    spread, middle = variance(op, self, dim, correction, keepdim)
+    return op.Sqrt(spread), middle
 
 
 # Norms
@@ -254,7 +255,7 @@ def vector_norm(
     if not x.rank:
         return op.cast(op.Not(op.Equal(x, 0)), x.element) if ord == 0 else op.Abs(x)
     if ord == 2:
-        return _reduced(op, "ReduceL2", x, dim, keepdim)
+        return reduced(op, "ReduceL2", x, dim, keepdim)
     size = op.Abs(x)
     if ord == 0:
         size = op.cast(op.Not(op.Equal(x, 0)), x.element)
@@ -262,7 +263,7 @@ def vector_norm(
         size = op.Pow(size, float(ord))
     size.sizes = x.sizes
     name = "ReduceSum" if not math.isinf(ord) else "ReduceMax" if ord > 0 else "ReduceMin"
-    total = _reduced(op, name, size, dim, keepdim)
+    total = reduced(op, name, size, dim, keepdim)
     return total if ord in (0, 1) or math.isinf(ord) else op.Pow(total, 1 / ord)
 
 

@@ -35,13 +35,13 @@ def cumsum(op: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = N
 @op("aten::cumprod")
 def cumprod(op: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    return _running(op, op.cast(self, op.result.dtype), dim, 1, lambda op, total, x: op.Mul(total, x))
+    return _total(op, op.cast(self, op.result.dtype), dim, 1, lambda op, total, x: op.Mul(total, x))
 
 
 @op("aten::logcumsumexp")
 def logcumsumexp(op: Builder, self: Tensor, dim: int) -> Tensor:
     """logcumsumexp(Tensor self, int dim) -> Tensor"""
-    return _running(op, self, dim, float("-inf"), logaddexp)
+    return _total(op, self, dim, float("-inf"), logaddexp)
 
 
 @op("aten::cummax")
@@ -60,13 +60,15 @@ def cummin(op: Builder, self: Tensor, dim: int) -> Sequence[Tensor]:
     return _extreme(op, x, dim, highest, lambda op, x, best: op.LessOrEqual(x, best))
 
 
-def _running(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tensor:
-    """A `Scan`: ONNX has no other running total than the sum."""
+def _total(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tensor:
     if not x.rank:
         return x
     axis = axis_of(dim, x.rank)
-    row = _without(x.known_sizes, axis)
-    first = filled(op, row, start, torch_dtype(x.element))
+    return running(op, x, axis, filled(op, _without(x.known_sizes, axis), start, torch_dtype(x.element)), step)
+
+
+def running(op: Builder, x: Tensor, axis: int, first: Tensor, step: Step) -> Tensor:
+    """A `Scan`: ONNX has no other running total than the sum. `first` has the sizes of x without the axis."""
 
     def body(op: Builder, states: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
         return [step(op, states[0], items[0])]

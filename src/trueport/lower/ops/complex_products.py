@@ -1,0 +1,76 @@
+"""What is linear in two complex operands: products of matrices, convolutions, and sums of products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from trueport.lower.builder import Builder
+from trueport.lower.complex_numbers import Complex, complex_op
+from trueport.lower.ops import convolution as convolutions
+from trueport.lower.ops import linalg
+from trueport.lower.ops.complexes import Operand, as_complex, conj, div, mul, scaled
+from trueport.lower.tensor import Tensor
+
+Bilinear = Callable[..., Tensor]
+
+
+def _two_operands(function: Bilinear, *names: str) -> None:
+    """What is linear in each of its first two operands; a third, if any, is added (a bias)."""
+
+    @complex_op(*(f"aten::{name}" for name in names))
+    def translate(op: Builder, self: Operand, other: Operand, *rest: Any, **options: Any) -> Complex:
+        one, two = as_complex(op, self), as_complex(op, other)
+        a, b, c, d = one.real(op), one.imaginary(op), two.real(op), two.imaginary(op)
+        bias, rest = (rest[0], rest[1:]) if rest else (None, ())
+        first, second = (None, None) if bias is None else (bias.real(op), bias.imaginary(op))
+
+        def product(x: Tensor, y: Tensor, added: Tensor | None = None) -> Tensor:
+            return function(op, x, y, added, *rest, **options)
+
+        real = op.Sub(product(a, c, first), product(b, d))
+        return Complex.joined(op, real, op.Add(product(a, d, second), product(b, c)))
+
+    translate.__doc__ = f"{names[0]}(Tensor self, Tensor other, ...) -> Tensor"
+
+
+def _product(op: Builder, a: Tensor, b: Tensor, added: Tensor | None = None) -> Tensor:
+    return op.MatMul(a, b) if added is None else op.Add(op.MatMul(a, b), added)
+
+
+_two_operands(_product, "mm", "bmm", "matmul", "mv", "dot", "linalg_matmul")
+_two_operands(linalg.linear, "linear")
+_two_operands(convolutions.conv, "conv1d", "conv2d", "conv3d")
+_two_operands(convolutions.conv_named_padding, "conv1d.padding", "conv2d.padding", "conv3d.padding")
+_two_operands(convolutions.convolution, "convolution")
+_two_operands(convolutions.conv_transpose, "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input")
+
+
+@complex_op("aten::addmm", "aten::baddbmm", "aten::addmv")
+def addmm(op: Builder, self: Operand, mat1: Complex, mat2: Complex, *, beta: Any = 1, alpha: Any = 1) -> Complex:
+    """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
+    a, b, c, d = mat1.real(op), mat1.imaginary(op), mat2.real(op), mat2.imaginary(op)
+    real = op.Sub(op.MatMul(a, c), op.MatMul(b, d))
+    product = Complex.joined(op, real, op.Add(op.MatMul(a, d), op.MatMul(b, c)))
+    return Complex(op.Add(scaled(op, self, beta).pairs, scaled(op, product, alpha).pairs))
+
+
+@complex_op("aten::addcmul")
+def addcmul(op: Builder, self: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Complex:
+    """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
+    product = mul(op, scaled(op, tensor1, value), as_complex(op, tensor2))
+    return Complex(op.Add(as_complex(op, self).pairs, product.pairs))
+
+
+@complex_op("aten::addcdiv")
+def addcdiv(op: Builder, self: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Complex:
+    """addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""
+    quotient = div(op, scaled(op, tensor1, value), as_complex(op, tensor2))
+    return Complex(op.Add(as_complex(op, self).pairs, quotient.pairs))
+
+
+@complex_op("aten::vdot")
+def vdot(op: Builder, self: Complex, other: Complex) -> Complex:
+    """vdot(Tensor self, Tensor other) -> Tensor: the first one conjugated"""
+    product = mul(op, conj(op, self), other)
+    return Complex(op.ReduceSum(product.pairs, op.ints(0), keepdims=0))
