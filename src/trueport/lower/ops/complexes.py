@@ -136,11 +136,11 @@ def absolute(op: Builder, self: Complex) -> Tensor:
 
     An infinite part makes it infinite, whatever the other one is.
     """
-    pairs = wide(op, self).pairs
-    length = op.Sqrt(op.ReduceSum(op.Mul(pairs, pairs), op.ints(-1), keepdims=0))
-    far = op.ReduceMax(op.cast(op.IsInf(self.pairs), ir.DataType.INT32), op.ints(-1), keepdims=0)
-    length = op.Where(op.Equal(far, 1), op.const(math.inf, ir.DataType.DOUBLE), length)
-    return op.cast(length, self.pairs.element)
+    real, imaginary = wide(op, self).parts(op)
+    length = op.Sqrt(op.Add(op.Mul(real, real), op.Mul(imaginary, imaginary)))
+    far = op.Or(op.IsInf(real), op.IsInf(imaginary))
+    length = op.Where(far, op.const(math.inf, ir.DataType.DOUBLE), length)
+    return op.cast(op.Squeeze(length, op.ints(-1)), self.pairs.element)
 
 
 def wide(op: Builder, z: Complex) -> Complex:
