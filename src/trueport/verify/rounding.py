@@ -1,0 +1,36 @@
+"""Eager as another machine might round it: each result of each operator moved by its last bit.
+
+Moving only the inputs does not show what rounding does to an input of zeros, or to a picture of one colour: a stack of
+normalisations divides the last bit of what should be nothing by what should be nothing, and again in the next layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.torch_internals import TorchDispatchMode
+
+
+class RoundedOtherwise(TorchDispatchMode):
+    """Whole numbers stay: they are counts, indices and sentinels, and arithmetic on them is exact."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._chance = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if any(each.alias_info is not None for each in func._schema.returns):
+            return result  # a view, or written in place: the same numbers under another name
+        return self._moved(result)
+
+    def _moved(self, tensor: Any) -> Any:
+        if isinstance(tensor, tuple | list):
+            return type(tensor)(self._moved(each) for each in tensor)
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or tensor.device.type != "cpu":
+            return tensor
+        signs = torch.randint(0, 2, tuple(tensor.shape), generator=self._chance) * 2 - 1
+        moved = tensor * (1 + torch.finfo(tensor.dtype).eps * signs.to(tensor.dtype))
+        return torch.where(tensor == tensor.round(), tensor, moved)

@@ -1,0 +1,47 @@
+"""Where only the rounding of the operators in between decides, an answer is no witness; a fault elsewhere still is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import trueport
+from trueport.verify.rounding import RoundedOtherwise
+
+
+def style_transfer() -> nn.Module:
+    """Normalisations over pictures, one after the other: of a picture of one colour they divide nothing by nothing."""
+    torch.manual_seed(0)
+
+    def block() -> list[nn.Module]:
+        return [nn.ReflectionPad2d(1), nn.Conv2d(4, 4, 3), nn.InstanceNorm2d(4, affine=True), nn.ReLU()]
+
+    return nn.Sequential(*[layer for _ in range(6) for layer in block()]).eval()
+
+
+def test_a_picture_of_one_colour_accuses_nobody():
+    program = trueport.export(style_transfer(), (torch.rand(1, 4, 12, 12),))
+    assert program.report.verified
+    assert any("round their last bit otherwise" in reason for reason in program.report.excused)
+
+
+def test_the_same_network_with_a_fault_is_found():
+    def wrong(op, x):  # type: ignore[no-untyped-def]
+        return op.LeakyRelu(x, alpha=0.01)
+
+    with pytest.raises(trueport.ExportError, match="TP805"):
+        trueport.export(
+            style_transfer(),
+            (torch.rand(1, 4, 12, 12),),
+            custom_translation_table={torch.ops.aten.relu.default: wrong},
+        )
+
+
+def test_whole_numbers_and_views_are_not_moved():
+    x = torch.tensor([1.0, 2.5, 0.0])
+    with RoundedOtherwise(0):
+        kept, moved = x[:1] * 1, x * 1.1
+    assert kept.item() == 1.0
+    assert moved[2] == 0
+    assert (moved != x * 1.1).tolist() == [True, True, False]
