@@ -87,8 +87,11 @@ def _len(_: ControlFlow, value: Any) -> Any:
 
 @traced_for(abs)
 def _abs(_: ControlFlow, value: Any) -> Any:
+    if not isinstance(value, Symbolic):
+        return abs(value)
     negated: Any = -value
-    return torch.sym_max(value, negated) if isinstance(value, Symbolic) else abs(value)
+    size = torch.sym_max(value, negated)
+    return torch.sym_max(size, 0) if isinstance(value, torch.SymInt) else size  # so that it is known not to be negative
 
 
 @traced_for(divmod)

@@ -61,13 +61,13 @@ def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs:
         items = tuple(args[0])
     key = kwargs.get("key")
     ranks = [key(item) for item in items] if key is not None else list(items)
-    if not items or not any(isinstance(rank, _TRACED) for rank in ranks):
+    if not items or not any(map(_is_traced, ranks)):
         return plain(items, **kwargs)
-    if key is None and not any(isinstance(i, torch.Tensor) for i in items):
+    if key is None and not any(isinstance(i, (torch.Tensor, tuple, list)) for i in items):
         return functools.reduce(symbolic, items)
     best = (items[0], ranks[0])
     for challenger in zip(items[1:], ranks[1:], strict=True):
-        better = challenger[1] > best[1] if plain is max else challenger[1] < best[1]
+        better = (RUNTIME_FUNCTIONS.gt if plain is max else RUNTIME_FUNCTIONS.lt)(challenger[1], best[1])
         best = RUNTIME_FUNCTIONS.ternary(better, lambda new=challenger: new, lambda old=best: old)  # type: ignore[misc]
     return best[0]
 
@@ -91,12 +91,12 @@ def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool 
         ordered = rows.sort(descending=reverse, stable=True).values
         return control.collect(OpenSequence(ordered.shape[0], lambda i: ordered[i]), lambda item: item)
     pairs = [(item, item if key is None else key(item)) for item in items]
-    if not any(isinstance(rank, _TRACED) for _, rank in pairs):
+    if not any(_is_traced(rank) for _, rank in pairs):
         return sorted((item for item, _ in pairs), key=key, reverse=reverse)
     for end in range(len(pairs) - 1, 0, -1):
         for i in range(end):
             left, right = pairs[i], pairs[i + 1]
-            wrong = left[1] < right[1] if reverse else left[1] > right[1]
+            wrong = (RUNTIME_FUNCTIONS.lt if reverse else RUNTIME_FUNCTIONS.gt)(left[1], right[1])
             swapped = RUNTIME_FUNCTIONS.ternary(
                 wrong,
                 lambda left=left, right=right: (right, left),  # type: ignore[misc]
@@ -104,6 +104,11 @@ def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool 
             )
             pairs[i : i + 2] = swapped
     return control.new_list(item for item, _ in pairs)
+
+
+def _is_traced(rank: Any) -> bool:
+    """Whether something that is put in order is traced, or a tuple of which an item is."""
+    return isinstance(rank, _TRACED) or (isinstance(rank, (tuple, list)) and any(map(_is_traced, rank)))
 
 
 # --- sums and quantifiers

@@ -27,6 +27,14 @@ def _by(operator: Function) -> Function:
     return computed
 
 
+def _of_integers(operator: Function) -> Function:
+    def computed(*numbers: Any) -> Any:
+        tensors = [torch.full((), number, dtype=torch.int64) for number in numbers]
+        return functools.reduce(operator, tensors).abs().item()
+
+    return computed
+
+
 def _log(number: Any, base: Any = None) -> Any:
     return _by(torch.log)(number) if base is None else _by(lambda x, b: torch.log(x) / torch.log(b))(number, base)
 
@@ -67,6 +75,11 @@ TRACED_MATH: dict[Any, Function] = {
     math.cbrt: _by(lambda x: torch.sign(x) * x.abs() ** (1 / 3)),
     math.ldexp: lambda number, power: number * 2.0**power,
     math.isqrt: lambda number: torch.sym_int(math.floor(_by(torch.sqrt)(number))),
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    math.trunc: math.trunc,
+    math.gcd: _of_integers(torch.gcd),
+    math.lcm: _of_integers(torch.lcm),
     math.isclose: _isclose,
     math.modf: _modf,
 }

@@ -1,7 +1,7 @@
 """What Python's numbers can do and torch's traced ones cannot, given to them for the time of a trace.
 
 1. A bool counts: `count += bool(t > 0)`, `(n > 3) * 2`. Torch would ask which it is.
-2. `~n`, and `^` of two bools.
+2. `~n`, `n.bit_length()`, `^` of two bools, and whether two bools are equal.
 3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
 4. `str(n)` in the user's code keeps the number that it is the text of.
 """
@@ -32,7 +32,13 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
 
     added: dict[Any, dict[str, Method]] = {
         torch.SymBool: {**_COUNTING, "__format__": _format},
-        torch.SymInt: {**_with_bools(torch.SymInt), "__invert__": _invert, "__format__": _format, "__str__": text},
+        torch.SymInt: {
+            **_with_bools(torch.SymInt),
+            "__invert__": _invert,
+            "bit_length": _bit_length,
+            "__format__": _format,
+            "__str__": text,
+        },
         torch.SymFloat: {**_with_bools(torch.SymFloat), "__format__": _format},
     }
     before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
@@ -61,6 +67,25 @@ def _invert(number: Any) -> Any:
     return -number - 1
 
 
+def _bit_length(number: Any) -> Any:
+    powers = torch.tensor([2**bit for bit in range(63)])
+    return (torch.full((), number, dtype=torch.int64).abs() >= powers).sum().item()
+
+
+def _equal(flag: Any, other: Any) -> Any:
+    """Torch would compare the numbers behind two truths, which have none."""
+    if isinstance(other, bool):
+        return flag if other else torch.sym_not(flag)
+    if isinstance(other, torch.SymBool):
+        return torch.sym_not(_xor(flag, other))
+    return _counted(flag) == other
+
+
+def _unequal(flag: Any, other: Any) -> Any:
+    equal = _equal(flag, other)
+    return not equal if isinstance(equal, bool) else torch.sym_not(equal)
+
+
 def _with_bools(kind: type) -> dict[str, Method]:
     """The arithmetic of a traced number, where the other one may be a traced bool."""
 
@@ -86,6 +111,8 @@ _COUNTING: dict[str, Method] = {
     **{f"__{name}__": _counting(getattr(operator, name)) for name in ("add", "sub", "mul", "truediv")},
     **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in ("add", "sub", "mul")},
     "__neg__": lambda flag: -_counted(flag),
+    "__eq__": _equal,
+    "__ne__": _unequal,
     "__xor__": _xor,
     "__rxor__": _xor,
 }

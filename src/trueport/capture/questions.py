@@ -15,6 +15,7 @@ from trueport.capture.graph import SizeAssumption
 from trueport.capture.lists import is_open
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import Symbolic
+from trueport.capture.pieces import unbind
 from trueport.capture.raising import refuse_if_caught
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
@@ -112,6 +113,8 @@ class Questions:
     def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
         if isinstance(items, Generated):
             items = items.collected()
+        if isinstance(items, torch.Tensor) and self.sequence(items) is not None:
+            items = unbind(items).cut()
         if not is_open(items):
             return None
         rows: Rows = items.rows()
@@ -144,8 +147,14 @@ class Questions:
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
         return choices.looked_up(container, key, *default)
 
-    def holds(self, container: Any, key: Any) -> Any:
-        return choices.contains(container, key)
+    def holds(self, container: Any, item: Any) -> Any:
+        if is_open(container):
+            container = container.whole()
+        if isinstance(container, torch.Tensor):
+            return (container == item).any().item()
+        if self.decides_lookup(container, item) and not isinstance(container, (tuple, list)):
+            return choices.contains(container, item)
+        return None
 
     def text(self, before: str, value: Any, after: str) -> str | None:
         return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
@@ -164,12 +173,13 @@ class Questions:
         self.tracer.demand.require(frame, self.tracer.places)
         return frame is not None
 
-    def is_none(self, value: Any) -> Any:
-        if isinstance(value, Maybe):
-            return self.negate(flag_of(value))
-        self.disagreement(value)
-        return value is None
-
-    def disagreement(self, value: Any) -> None:
-        if isinstance(value, Disagreement):
-            value.complain()
+    def is_same(self, left: Any, right: Any) -> Any:
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Maybe) and other is None:
+                return self.negate(flag_of(one))
+            if isinstance(one, torch.SymBool) and isinstance(other, bool):
+                return one if other else self.negate(one)
+        for side in (left, right):
+            if isinstance(side, Disagreement):
+                side.complain()
+        return left is right

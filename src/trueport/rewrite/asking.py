@@ -77,7 +77,8 @@ class Trace(Protocol):
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any: ...
 
-    def holds(self, container: Any, key: Any) -> Any: ...
+    def holds(self, container: Any, item: Any) -> Any:
+        """Whether a container holds an item, where either is traced; None where Python can tell."""
 
     def text(self, before: str, value: Any, after: str) -> str | None:
         """Text that holds a traced number; None where the value is plain."""
@@ -105,14 +106,11 @@ class Trace(Protocol):
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
 
-    def is_none(self, value: Any) -> Any:
-        """Whether a value is None, where that may depend on the way that the model took."""
+    def is_same(self, left: Any, right: Any) -> Any:
+        """`left is right`, where that may depend on the way that the model took."""
 
     def asked_by_rewritten(self) -> bool:
         """Whether the code that asks just now is rewritten; starts again where it can be. False for a library's."""
-
-    def disagreement(self, value: Any) -> None:
-        """Raises where the value is one on which two arms did not agree."""
 
 
 class _Here(threading.local):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
 
 _CALLED = {ast.Eq: "eq", ast.NotEq: "ne", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
+_ORDERED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 
 def rewrite_bool_op(rewriter: Rewriter, node: ast.BoolOp) -> ast.expr:
@@ -39,11 +40,12 @@ def rewrite_compare(rewriter: Rewriter, node: ast.Compare) -> ast.expr:
 
 def _one(operator: ast.cmpop, left: ast.expr, right: ast.expr, at: ast.Compare) -> ast.expr:
     function = _CALLED.get(type(operator))
+    if function is None and any(isinstance(side, (ast.Tuple, ast.List)) for side in (left, right)):
+        function = _ORDERED[type(operator)]
     if function is None:
         return same_place(ast.Compare(left=left, ops=[operator], comparators=[right]), at)
     return same_place(runtime(function, left, right), at)
 
 
 def _word(operator: ast.cmpop) -> str:
-    ordered = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-    return ordered.get(type(operator)) or _CALLED[type(operator)]
+    return _ORDERED.get(type(operator)) or _CALLED[type(operator)]

@@ -6,10 +6,7 @@ eagerly like the code that it was made from, on any other thread too.
 
 from __future__ import annotations
 
-import builtins
-import functools
 import math
-import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -18,12 +15,13 @@ from trueport.rewrite.asking import TRACE as TRACE
 from trueport.rewrite.asking import UNBOUND as UNBOUND
 from trueport.rewrite.asking import State as State
 from trueport.rewrite.asking import Thunk
+from trueport.rewrite.comparing import Comparing
 
 _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
 
 
-class RuntimeFunctions:
+class RuntimeFunctions(Comparing):
     """The functions that rewritten code calls, as one object that its constants can hold."""
 
     # --- names
@@ -209,58 +207,6 @@ class RuntimeFunctions:
     def not_(self, value: Any) -> Any:
         trace = TRACE.trace
         return (not value) if trace is None else trace.negate(value)
-
-    def chain(self, operators: Sequence[str], left: Any, right: Any, *later: Thunk) -> Any:
-        """`a < b < c`: each operand is evaluated once, and later ones only while the comparisons hold."""
-        first = self._compare(operators[0], left, right)
-        if not later:
-            return first
-        return self.and_(first, lambda: self.chain(operators[1:], right, later[0](), *later[1:]))
-
-    def _compare(self, word: str, left: Any, right: Any) -> Any:
-        return getattr(self, word)(left, right) if hasattr(self, word) else getattr(operator, word)(left, right)
-
-    def eq(self, left: Any, right: Any) -> Any:
-        if TRACE.trace is None or not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
-            return left == right
-        if len(left) != len(right):
-            return False
-        pairs = [self.eq(a, b) for a, b in builtins.zip(left, right, strict=True)]
-        if any(pair is False for pair in pairs):
-            return False
-        open_pairs = [pair for pair in pairs if pair is not True]
-        if open_pairs and not any(hasattr(pair, "shape") for pair in open_pairs):  # sizes: one expression
-            return functools.reduce(operator.and_, open_pairs)
-        return self.and_(True, *[lambda pair=pair: pair for pair in open_pairs])
-
-    def ne(self, left: Any, right: Any) -> Any:
-        if TRACE.trace is None or not (isinstance(left, tuple | list) and isinstance(right, tuple | list)):
-            return left != right
-        return self.not_(self.eq(left, right))
-
-    def is_(self, left: Any, right: Any) -> Any:
-        trace = TRACE.trace
-        if trace is None:
-            return left is right
-        if left is None or right is None:
-            return trace.is_none(right if left is None else left)
-        trace.disagreement(left)
-        trace.disagreement(right)
-        return left is right
-
-    def is_not(self, left: Any, right: Any) -> Any:
-        return self.not_(self.is_(left, right))
-
-    def in_(self, item: Any, container: Any) -> Any:
-        trace = TRACE.trace
-        if trace is not None and trace.decides_lookup(container, item) and not isinstance(container, tuple | list):
-            return trace.holds(container, item)
-        if trace is None or not isinstance(container, tuple | list | set | frozenset | range):
-            return item in container
-        return self.or_(False, *[lambda other=other: self.eq(item, other) for other in container])
-
-    def not_in(self, item: Any, container: Any) -> Any:
-        return self.not_(self.in_(item, container))
 
     # --- lookups
 
