@@ -56,6 +56,7 @@ class Demand:
         """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it."""
         frame = places.deciding_frame()
         if frame is None:
+            self.require(places.frame_calling("numel"), places)  # `x.shape.numel()`
             return False
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.

@@ -7,6 +7,7 @@ installed libraries such as transformers included. Answers are interned: a model
 from __future__ import annotations
 
 import contextlib
+import dis
 import os
 import sys
 from collections.abc import Iterator
@@ -110,6 +111,15 @@ class Places:
                 return self.asking_frame()
             frame = frame.f_back
         return None
+
+    def frame_calling(self, method: str) -> FrameType | None:
+        """The frame of the user's that calls a method of this name right now, which asks in C++ for a plain number."""
+        frame = self.asking_frame()
+        if frame is None:
+            return None
+        done = [i for i in dis.get_instructions(frame.f_code) if i.offset < frame.f_lasti]
+        loads = (i.argval for i in reversed(done) if i.opname in ("LOAD_METHOD", "LOAD_ATTR"))
+        return frame if next(loads, None) == method else None
 
     def asking_frame(self, through: CodeType | None = None) -> FrameType | None:
         """The frame of the user's that asks for a plain number or bool right now; None where torch itself does.

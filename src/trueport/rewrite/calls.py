@@ -30,6 +30,8 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     is_builtin = isinstance(called, ast.Name) and (called.id in BUILTINS or called.id in _MATH)
     if isinstance(called, ast.Attribute) and called.attr == "get" and 1 <= len(node.args) <= 2 and not node.keywords:
         return same_place(runtime("get", called.value, *node.args), node)
+    if isinstance(called, ast.Attribute) and called.attr == "numel" and not node.args and not node.keywords:
+        return same_place(runtime("numel", called.value), node)
     is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _MODULES
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.

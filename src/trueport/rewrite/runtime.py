@@ -226,6 +226,11 @@ class RuntimeFunctions(Comparing):
         return container.get(key, *default)
 
     @staticmethod
+    def numel(value: Any) -> Any:
+        """`x.shape.numel()`, in which torch would ask for plain numbers; and `numel` of anything else."""
+        return math.prod(value) if TRACE.trace is not None and isinstance(value, tuple) else value.numel()
+
+    @staticmethod
     def text(before: str, value: Any, after: str) -> str:
         """An f-string with one value in it."""
         trace = TRACE.trace
