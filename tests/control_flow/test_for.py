@@ -216,6 +216,14 @@ def test_reversed_enumerate():
     by_rows(model)
 
 
+def test_rows_taken_apart():
+    def model(x):
+        first, *middle, last = x
+        return torch.stack([first, *middle]).sum(0) * last if len(middle) > 1 else first - last
+
+    assert_kept_alive(model, *rows(5), rows(2, 3, 9), dynamic_shapes=ROWS)
+
+
 def test_unbind():
     def model(x):
         h = torch.zeros(3)

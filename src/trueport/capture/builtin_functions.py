@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.choices import attribute
+from trueport.capture.chosen import Chosen
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.number_math import traced_math
@@ -89,8 +90,8 @@ def _len(_: ControlFlow, value: Any) -> Any:
 def _abs(_: ControlFlow, value: Any) -> Any:
     if not isinstance(value, Symbolic):
         return abs(value)
-    negated: Any = -value
-    size = torch.sym_max(value, negated)
+    number: Any = value
+    size = torch.sym_max(number, -number)
     return torch.sym_max(size, 0) if isinstance(value, torch.SymInt) else size  # so that it is known not to be negative
 
 
@@ -102,7 +103,9 @@ def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
 
 
 @traced_for(isinstance)
-def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> bool:
+def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> Any:
+    if isinstance(value, Chosen):
+        return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
     return builtins.isinstance(value, kinds) or stands_for(value, kinds)
 
 
@@ -116,9 +119,13 @@ def stands_for(value: Any, kinds: Any) -> bool:
 @traced_for(str)
 def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
+    if args and isinstance(args[0], Chosen):
+        return args[0].made(str)
     return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
 
 
 @traced_for(getattr)
-def _getattr(_: ControlFlow, owner: Any, name: str, *default: Any) -> Any:
+def _getattr(_: ControlFlow, owner: Any, name: Any, *default: Any) -> Any:
+    if isinstance(name, Chosen):
+        return name.made(lambda candidate: getattr(owner, candidate, *default))
     return attribute(owner, name) if isinstance(name, OpenText) else getattr(owner, name, *default)

@@ -14,6 +14,7 @@ import torch
 
 from trueport.capture import builtin_sequences, iterating  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
+from trueport.capture.disagreement import holds_disagreement
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import TracedList
@@ -148,6 +149,9 @@ class ControlFlow(Questions):
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
         )
         contents = merged_contents(merging, then.changes, orelse.changes)
+        if holds_disagreement([returned, *(content for _, content in contents)]):
+            # A caller may ask `is None`, which nobody hears of unless it is rewritten.
+            self.tracer.demand.require_callers(self.tracer.places)
         written = merged_writes(merging, then.writes, orelse.writes)
         if merging.results:
             for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):

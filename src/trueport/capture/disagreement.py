@@ -21,6 +21,8 @@ class Disagreement:
     """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
 
     __slots__ = ("_said",)
+    is_one_leaf = True
+    """In a structure, whatever it holds."""
     _said: tuple[str, str, str, Place, Callable[[], None] | None]
 
     def __init__(
@@ -64,6 +66,13 @@ class Disagreement:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = _complain_too
+
+
+def holds_disagreement(value: Any) -> bool:
+    """Whether two arms did not agree on something in a structure."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(holds_disagreement, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Disagreement)
 
 
 def _fix(then: str, orelse: str) -> str:

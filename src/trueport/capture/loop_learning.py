@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.chosen import all_candidates, may_be_chosen, number_among
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
@@ -17,7 +18,7 @@ from trueport.capture.merging import inside, may_be_none
 from trueport.capture.out_of_date import why_spoiled
 from trueport.capture.rows import NotAlike
 from trueport.capture.sharing import Memory
-from trueport.capture.slots import Content, Round, Slot
+from trueport.capture.slots import Carried, Content, Round, Slot
 from trueport.capture.world import Change
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
@@ -122,6 +123,9 @@ class Learner:
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, traced, mark)
+        if slot.candidates and len(known := all_candidates(*slot.candidates, after)) > len(slot.candidates):
+            slot.candidates = known
+            return True
         entered = traced.entered[id(slot)]
         leaves = self._plan.leaves_like(slot, after, entered)
         if leaves is None:
@@ -152,6 +156,8 @@ class Learner:
             return True
         if may_be_none(slot.before, after):
             return self._begin_maybe(slot, after, traced, mark)
+        if may_be_chosen(slot.before) and may_be_chosen(after):
+            return self._begin_choosing(slot, after)
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and (traced.was_there(after) or not _is_carriable(after)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
@@ -186,6 +192,14 @@ class Learner:
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if i > 0 and slot.before is None else start
             slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
+        return True
+
+    def _begin_choosing(self, slot: Slot, after: Any) -> bool:
+        """One text, layer or the like before the loop, and another after a round: which one is a number."""
+        slot.candidates = all_candidates(slot.before, after)
+        found, slot.structure = flatten(number_among(slot.candidates, slot.before), slot.name)
+        slot.structure_leaves, slot.alike = [leaf.value for leaf in found], [[]]
+        slot.leaves = [Carried(slot.structure_leaves[0], int, low=0)]
         return True
 
     def _carry_list(self, filled: FilledList, after: Parts, mark: int) -> None:

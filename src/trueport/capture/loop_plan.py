@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
+from trueport.capture.chosen import Chosen, may_be_chosen, number_among
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Value
 from trueport.capture.last_values import LastValues
@@ -85,6 +86,12 @@ class Plan:
     def lost(self, slot: Slot) -> Disagreement:
         return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self.place)
 
+    def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
+        """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""
+        if slot.candidates:
+            return Chosen.by_number(built, slot.candidates, self.lost(slot))
+        return Maybe(built[0], built[1], f"`{slot.name}`", self.place, again) if slot.maybe else built
+
     def last(self, tensor: torch.Tensor) -> Value:
         """The value of a tensor at the end of the last traced round."""
         return self.values.get(id(tensor)) or self.tracer.value(self.tracer.adopt_all(tensor))
@@ -101,6 +108,8 @@ class Plan:
             if after is None:
                 return [False, *present[1:]]
             after = (flag_of(after), value_of(after))
+        if slot.candidates:
+            return [number_among(slot.candidates, after)] if may_be_chosen(after) else None
         if after is UNBOUND or isinstance(after, Disagreement):
             return None
         found, _ = flatten(after, slot.name)

@@ -11,7 +11,6 @@ from trueport.capture.lists import Parts
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
 from trueport.capture.loop_tangles import Tangles
-from trueport.capture.maybe import Maybe
 from trueport.capture.merging import Symbolic, inside
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.load.structures import flatten
@@ -93,8 +92,7 @@ class Results:
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
             values.append(self._result(leaf, results, slot, i))
-        built = slot.structure.build(values)
-        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, None) if slot.maybe else built
+        return self._plan.held(slot, slot.structure.build(values))
 
     def _start(self, leaf: Carried) -> Any:
         """The value before the first round; recorded in the scope around the loop where it has to be made."""

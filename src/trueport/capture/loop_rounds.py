@@ -11,7 +11,6 @@ from trueport.capture.graph import Number
 from trueport.capture.last_values import last_values
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.loop_plan import Plan
-from trueport.capture.maybe import Maybe
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.capture.world import World
 
@@ -93,7 +92,7 @@ class Rounds:
         traced.copies[id(slot)] = built = self._built(slot, traced)
         if slot.tangled is not None:
             return slot.tangled
-        return Maybe(built[0], built[1], f"`{slot.name}`", self._plan.place, self._on_its_own) if slot.maybe else built
+        return self._plan.held(slot, built, self._on_its_own)
 
     def _built(self, slot: Slot, traced: Round) -> Any:
         """What a round begins with, of the leaves that are carried and those that stay."""

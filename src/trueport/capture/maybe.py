@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.chosen import Chosen, narrowed
 from trueport.capture.disagreement import Disagreement
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Place
@@ -60,6 +61,8 @@ def value_of(value: Any) -> Any:
 
 def known(value: Any, test: Any, holds: bool) -> Any:
     """What a Maybe is in the arm where a test holds, or does not, if the test is about it."""
+    if isinstance(value, Chosen):
+        return narrowed(value, test, holds)
     if not isinstance(value, Maybe) or not all(isinstance(b, torch.SymBool) for b in (test, value._flag)):
         return value
     flag, asked = value._flag.node.expr, test.node.expr

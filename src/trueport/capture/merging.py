@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture import maybe
+from trueport.capture.chosen import Chosen, all_candidates, may_be_chosen, number_among
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.last_values import LastValues
@@ -19,13 +19,12 @@ from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
 from trueport.load.job import LeafKind
-from trueport.load.structures import flatten
+from trueport.load.structures import FoundLeaf, flatten
 from trueport.rewrite.runtime import UNBOUND
 from trueport.source import Place
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PLAIN = (bool, int, float)
-_COMPARABLE = (str, bytes, torch.dtype, torch.device, enum.Enum)
 
 
 @dataclass
@@ -69,6 +68,8 @@ class Merging:
     def _merge(self, then: Any, orelse: Any, name: str) -> Any:
         if may_be_none(then, orelse):
             return self._maybe(then, orelse, name)
+        if may_be_chosen(then) and may_be_chosen(orelse):
+            return self._chosen(then, orelse, name)
         if isinstance(then, Disagreement) or isinstance(orelse, Disagreement):
             return then if isinstance(then, Disagreement) else orelse
         if then is UNBOUND or orelse is UNBOUND:
@@ -90,6 +91,14 @@ class Merging:
             return value
         shown = f"`{name}`" if name.isidentifier() else name
         return maybe.Maybe(flag, value, shown, self.place, self.again)
+
+    def _chosen(self, then: Any, orelse: Any, name: str) -> Any:
+        """Two things that no value can be: a number that tells which."""
+        candidates = all_candidates(then, orelse)
+        if len(candidates) == 1:
+            return candidates[0]
+        number = self._numbers(number_among(candidates, then), number_among(candidates, orelse))
+        return Chosen.by_number(number, candidates, self._disagreement(then, orelse, name))
 
     # --- numbers
 
@@ -187,11 +196,9 @@ class Merging:
         return isinstance(expr, int) or not any(shapes.made_since(s, self.mark) for s in expr.free_symbols)
 
     def _structures(self, then: Any, orelse: Any, name: str) -> Any:
-        if type(then) is type(orelse) and isinstance(then, _COMPARABLE) and then == orelse:
-            return then
         one, structure = flatten(then, name)
         other, other_structure = flatten(orelse, name)
-        opaque = any(not leaf.known for leaf in (*one, *other)) or len(one) != len(other) or not one
+        opaque = any(not _may_differ(leaf) for leaf in (*one, *other)) or len(one) != len(other) or not one
         opaque = opaque or one[0].value is then or other[0].value is orelse  # no structure: two things, not the same
         if opaque or not _alike(structure, other_structure):
             return self._disagreement(then, orelse, name)
@@ -250,6 +257,10 @@ def _is_carriable(value: Any) -> bool:
     return any(isinstance(leaf.value, (torch.Tensor, *_PLAIN, *Symbolic)) for leaf in leaves) and all(
         leaf.known and leaf.kind is not LeafKind.CONSTANT for leaf in leaves
     )
+
+
+def _may_differ(leaf: FoundLeaf) -> bool:
+    return leaf.known or may_be_chosen(leaf.value) or isinstance(leaf.value, maybe.Maybe)
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from trueport.capture import choices
+from trueport.capture.chosen import Chosen
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.generators import Generated
 from trueport.capture.graph import SizeAssumption
@@ -53,6 +54,8 @@ class Questions:
             return self.truth(value != 0)
         if isinstance(value, Maybe):
             return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
+        if isinstance(value, Chosen):
+            return value.where(bool)
         if is_open(value) or isinstance(value, OpenSequence):
             return self.truth(value.length)
         return bool(value)
@@ -156,7 +159,9 @@ class Questions:
             return choices.contains(container, item)
         return None
 
-    def text(self, before: str, value: Any, after: str) -> str | None:
+    def text(self, before: str, value: Any, after: str) -> Any:
+        if isinstance(value, Chosen):
+            return value.made(lambda candidate: f"{before}{candidate}{after}")
         return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
 
     def holds_traced(self, values: Any) -> bool:
@@ -179,6 +184,8 @@ class Questions:
                 return self.negate(flag_of(one))
             if isinstance(one, torch.SymBool) and isinstance(other, bool):
                 return one if other else self.negate(one)
+            if isinstance(one, Chosen):
+                return one.where(lambda candidate, other=other: candidate is other)  # type: ignore[misc]
         for side in (left, right):
             if isinstance(side, Disagreement):
                 side.complain()

@@ -58,6 +58,8 @@ class Slot:
     lost: bool = False
     maybe: bool = False
     """None before a round or after one: carried as a flag and a value."""
+    candidates: tuple[Any, ...] = ()
+    """Texts, layers and the like, one of which it is: carried as a number that tells which."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
     tangled: Disagreement | None = None

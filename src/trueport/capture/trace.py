@@ -259,6 +259,9 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
         raise ExportError([_open_output(open_list)])
     leaves, structure = flatten(returned, "output", root_in_names=False)
     unknown = [leaf for leaf in leaves if not leaf.known]
+    for leaf in unknown:
+        if isinstance(leaf.value, Disagreement):
+            leaf.value.complain()
     if unknown:
         raise ExportError(
             OutputType(

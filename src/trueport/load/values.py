@@ -39,10 +39,10 @@ def attributes_of(value: object) -> dict[str, object] | None:
     """The attributes that an object of the user's own class keeps, or None where there is nothing of the user's to see.
 
     Objects of the standard library (a logger, a lock, an open file) are not data, and an object with a C core cannot be
-    made again from its attributes.
+    made again from its attributes. What stands for other values in a trace says that it is one leaf.
     """
     cls = type(value)
-    if isinstance(value, NOT_DATA):
+    if isinstance(value, NOT_DATA) or getattr(cls, "is_one_leaf", False):
         return None
     if cls.__module__.partition(".")[0] in NOT_THE_USERS and not isinstance(value, OPEN_NAMESPACES):
         return None

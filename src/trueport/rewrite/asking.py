@@ -80,7 +80,7 @@ class Trace(Protocol):
     def holds(self, container: Any, item: Any) -> Any:
         """Whether a container holds an item, where either is traced; None where Python can tell."""
 
-    def text(self, before: str, value: Any, after: str) -> str | None:
+    def text(self, before: str, value: Any, after: str) -> Any:
         """Text that holds a traced number; None where the value is plain."""
 
     def holds_traced(self, values: Any) -> bool:

@@ -231,7 +231,7 @@ class RuntimeFunctions(Comparing):
         return math.prod(value) if TRACE.trace is not None and isinstance(value, tuple) else value.numel()
 
     @staticmethod
-    def text(before: str, value: Any, after: str) -> str:
+    def text(before: str, value: Any, after: str) -> Any:
         """An f-string with one value in it."""
         trace = TRACE.trace
         made = None if trace is None else trace.text(before, value, after)

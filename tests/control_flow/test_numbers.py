@@ -1,0 +1,46 @@
+"""Python's own arithmetic and comparisons with numbers that come out of tensors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.control_flow.kept_alive import assert_kept_alive
+
+NUMBERS = [(torch.tensor(a), torch.tensor(b)) for a in (0.49, -7.3, 2.5) for b in (1, -3, 5)]
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda f, n: torch.tensor([float(v) for v in divmod(int(f), int(n))]),
+        lambda f, n: torch.tensor(math.ceil(f / 2) + math.floor(float(f)) + round(float(f))),
+        lambda f, n: torch.tensor(2 ** abs(int(n))),
+        lambda f, n: torch.tensor(int(n).bit_length()),
+        lambda f, n: torch.tensor(math.gcd(int(n), 6) + math.lcm(int(n), 4)),
+        lambda f, n: torch.tensor((float(f) > 0) is True),
+        lambda f, n: torch.tensor((float(f) > 0) != (int(n) > 0)),
+        lambda f, n: torch.ones(2) if bool(f > 0) == bool(n > 2) else torch.zeros(2),
+        lambda f, n: torch.ones(2) if n in torch.tensor([1, 2]) else torch.zeros(2),
+        lambda f, n: torch.tensor(int(n) not in torch.tensor([1, 2])),
+        lambda f, n: torch.tensor(max((f.item(), 1), (n.item(), 2))[1]),
+        lambda f, n: torch.tensor((n.item(), f.item()) < (1, 2.5)),
+        lambda f, n: torch.tensor((n.item(), 4) >= (1, 3, 2)),
+        lambda f, n: torch.tensor([i for _, i in sorted([(f.item(), 0), (n.item(), 1), (2.5, -1)])]),
+    ],
+    ids="divmod rounding power bits gcd is unequal equal in not-in max tuples lengths sorted".split(),
+)
+def test_as_python_computes(compute):
+    assert_kept_alive(lambda f, n: compute(f, n), (torch.tensor(7.3), torch.tensor(3)), NUMBERS)
+
+
+def test_the_number_of_elements_of_a_shape():
+    """`torch.Size.numel` asks for plain numbers in C++."""
+
+    def model(x):
+        return x.reshape(x.shape.numel()) * x.shape[1:].numel()
+
+    rows = [(torch.randn(count, 3),) for count in (0, 1, 5)]
+    assert_kept_alive(model, (torch.randn(4, 3),), rows, dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
