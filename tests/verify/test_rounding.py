@@ -38,6 +38,25 @@ def test_the_same_network_with_a_fault_is_found():
         )
 
 
+class Detections(nn.Module):
+    """On large inputs every score is 1, give or take its last bit, and that decides which are the best."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.scores = nn.Conv2d(3, 6, 3, padding=1)
+        self.boxes = nn.Conv2d(3, 24, 3, padding=1)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        best, at = torch.sigmoid(self.scores(x)).softmax(1).flatten(1).topk(20)
+        boxes = self.boxes(x).reshape(len(x), -1, 4)
+        return best, at % 6, boxes.gather(1, at[..., None].expand(-1, -1, 4))
+
+
+def test_which_of_many_equal_candidates_wins_accuses_nobody():
+    assert trueport.export(Detections().eval(), (torch.rand(1, 3, 9, 9),)).report.verified
+
+
 def test_whole_numbers_and_views_are_not_moved():
     x = torch.tensor([1.0, 2.5, 0.0])
     with RoundedOtherwise(0):

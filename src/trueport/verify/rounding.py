@@ -14,10 +14,12 @@ from trueport.torch_internals import TorchDispatchMode
 
 
 class RoundedOtherwise(TorchDispatchMode):
-    """Whole numbers stay: they are counts, indices and sentinels, and arithmetic on them is exact."""
+    """Without `whole`, whole numbers stay: they may be counts and sentinels, and arithmetic on them is exact. But a
+    score may also have been rounded to 1."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, whole: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._whole = whole
         self._chance = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -33,4 +35,4 @@ class RoundedOtherwise(TorchDispatchMode):
             return tensor
         signs = torch.randint(0, 2, tuple(tensor.shape), generator=self._chance) * 2 - 1
         moved = tensor * (1 + torch.finfo(tensor.dtype).eps * signs.to(tensor.dtype))
-        return torch.where(tensor == tensor.round(), tensor, moved)
+        return moved if self._whole else torch.where(tensor == tensor.round(), tensor, moved)

@@ -17,6 +17,8 @@ from trueport.verify.rounding import RoundedOtherwise
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch, to_torch
 
 _MOVES = 3
+_MOVES_OF_CHOICES = 8
+"""Which of many nearly equal candidates wins (detections whose scores are all but 1): some win twice by chance."""
 _FACTOR = 32.0
 """Rounding happens at every operation and not only at the inputs, so moving the inputs shows only part of it.
 
@@ -69,15 +71,24 @@ def excuse(
         parted, _ = moved(lambda value: _parted(value, chance))
         if parted and covered_by(parted, differing):
             return "equal values, whose order eager leaves open"
-    rounded, others = [], set()
-    for run in range(_MOVES):
-        with RoundedOtherwise(seed + run):
-            answer, way = eager(values)
-        others.add(way)
-        rounded += [answer] if answer is not None and len(answer) == len(expected) else []
-    if others == {ways} and rounded and covered_by(rounded, differing):
-        return "eager's own answer moves as far when its operators round their last bit otherwise"
+    for whole, runs in ((False, _MOVES), (True, _MOVES_OF_CHOICES)):
+        rounded, others = _rounded_otherwise(eager, values, range(seed, seed + runs), whole)
+        rounded = [answer for answer in rounded if len(answer) == len(expected)]
+        if others == {ways} and rounded and covered_by(rounded, differing):
+            return "eager's own answer moves as far when its operators round their last bit otherwise"
     return None
+
+
+def _rounded_otherwise(
+    eager: Eager, values: Sequence[object], seeds: Sequence[int], whole: bool
+) -> tuple[list[Answer], set[Ways]]:
+    answers, ways = [], set()
+    for seed in seeds:
+        with RoundedOtherwise(seed, whole):
+            answer, way = eager(values)
+        ways.add(way)
+        answers += [] if answer is None else [answer]
+    return answers, ways
 
 
 def _same(one: Answer, other: Answer, tolerances: Sequence[Tolerance]) -> bool:
