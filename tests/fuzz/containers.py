@@ -69,8 +69,8 @@ class Containers(Statements):
         return made
 
     def new_dict(self) -> Lines:
-        target = self._own(Kind.DICT)
-        return [f'{target} = {{"a": {self.vector(1)}, "b": {self.vector(1)}, "k": {self.integer(1)} % 7}}']
+        value = f'{{"a": {self.vector(1)}, "b": {self.vector(1)}, "k": {self.integer(1)} % 7}}'
+        return [f"{self._own(Kind.DICT)} = {value}"]
 
     def write_dict(self) -> Lines:
         d = self.name(Kind.DICT)
