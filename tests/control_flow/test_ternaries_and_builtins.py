@@ -342,3 +342,46 @@ def test_sorting_something_of_open_length_by_a_key_is_refused_at_its_line():
     found = refused(model, rows(4)[0], dynamic_shapes=ROWS)
     assert found.code == "TP104"
     assert found.where.line == model.__code__.co_firstlineno + 1
+
+
+# --- `or` and `and` as values
+
+
+def test_a_number_or_a_default():
+    """`n or 4` was taken for a truth: 1 where n holds."""
+
+    def model(x, n: int, scale: float):
+        rounds = n or 4
+        factor = scale or 0.5
+        return x * rounds * factor, rounds, n and 7
+
+    assert_kept_alive(model, (UP, 3, 2.0), [(UP, 0, 0.0), (DOWN, 2, 0.0), (DOWN, 0, 3.0)])
+
+
+def test_a_tensor_or_another():
+    def model(x):
+        return (x[0, 0] or x[0, 1] or x[0, 2]) + (x[1, 0] and x[1, 1])
+
+    first = torch.tensor([[0.0, 2.0, 3.0], [1.0, 5.0, 6.0]])
+    assert_kept_alive(model, (first,), [(-first.flip(1),), (first * 0,), (first.flip(0),)])
+
+
+def test_a_size_or_a_default():
+    def model(x):
+        width = x.shape[0] or 2
+        return torch.ones(width, 3), x.sum(0) / width
+
+    example, *others = rows(4, 1, 0, 7)
+    assert_kept_alive(model, example, others, dynamic_shapes=ROWS)
+
+
+def test_or_in_a_test_is_one_test():
+    """Nobody wants the operands themselves there: no `If` of its own, also below `not` and `bool`."""
+
+    def model(x):
+        flag = bool(x.sum() > 1 or x.mean() < -1)
+        if not (x.sum() > 0 or x.max() > 3):
+            return x * 2
+        return x - 1 if flag else x
+
+    assert_kept_alive(model, (UP,), [(DOWN,), (UP * 0,)])

@@ -7,7 +7,9 @@ the signatures of its tensors and its other arguments, so it is kept; a repeated
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections import ChainMap
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +43,19 @@ class Memory:
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
         self._signatures: dict[tuple[Any, ...], Signature] = {}
-        self._results: dict[tuple[Any, ...], tuple[type, tuple[Signature | None, ...]]] = {}
+        self._results: ChainMap[tuple[Any, ...], tuple[type, tuple[Signature | None, ...]]] = ChainMap()
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """For a region: what torch learns about sizes there holds there only, and so do answers that rely on it."""
+        shapes, around = self._symbols.shapes, self._results
+        known, self._results = shapes.knowledge(), around.new_child()
+        try:
+            yield
+        finally:
+            own, self._results = self._results, around
+            if not shapes.forget_since(known):
+                around.update(own.maps[0])
 
     def signature(self, fake: torch.Tensor) -> Signature:
         known: Signature | None = getattr(fake, "_trueport_signature", None)

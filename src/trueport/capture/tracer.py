@@ -374,7 +374,8 @@ class Tracer:
         region = Region()
         self.regions.append(region)
         try:
-            yield region
+            with self.memory.apart():
+                yield region
         finally:
             self.regions.pop()
 

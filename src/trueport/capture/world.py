@@ -84,7 +84,7 @@ class World:
         room = (function.__module__ or "").split(".")[0]
         if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():
-                if isinstance(_content(cell), (FunctionType, TracedList)):
+                if isinstance(_content(cell), (FunctionType, TracedList, tuple)):
                     self._keep(_content(cell), depth)
         if room in _FOREIGN:
             return

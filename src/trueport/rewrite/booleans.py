@@ -16,11 +16,26 @@ _ORDERED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 def rewrite_bool_op(rewriter: Rewriter, node: ast.BoolOp) -> ast.expr:
     first, *others = [rewriter.visit(value) for value in node.values]
-    function = "and_" if isinstance(node.op, ast.And) else "or_"
+    function = "and" if isinstance(node.op, ast.And) else "or"
+    function += "_" if hasattr(node, "tp_asked") else "_value"
     return same_place(runtime(function, first, *(rewriter.lazily(value) for value in others)), node)
 
 
+def only_asked(test: ast.expr) -> ast.expr:
+    """Mark a test: of `a or b` in it nobody wants a or b themselves, only whether one of them holds."""
+    match test:
+        case ast.BoolOp(values=values):
+            test.tp_asked = True  # type: ignore[attr-defined]
+            for value in values:
+                only_asked(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            only_asked(operand)
+    return test
+
+
 def rewrite_not(rewriter: Rewriter, node: ast.UnaryOp) -> ast.expr:
+    if isinstance(node.op, ast.Not):
+        only_asked(node.operand)
     rewriter.generic_visit(node)
     if not isinstance(node.op, ast.Not):
         return node

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, runtime, same_place, thunk
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
     returns = hasattr(node, "tp_returns")
     state, arguments = rewriter.scope.state([node.body, node.orelse], node.test)
-    test = rewriter.visit(node.test)
+    test = rewriter.visit(only_asked(node.test))
     then, then_name = rewriter.scope.block("then", [], rewriter.block(node.body), node.test)
     orelse, else_name = rewriter.scope.block("else", [], rewriter.block(node.orelse), node.test)
     call = runtime("if_return" if returns else "if_", test, name(then_name), name(else_name), *arguments)
@@ -28,11 +29,12 @@ def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
 
 
 def rewrite_ternary(rewriter: Rewriter, node: ast.IfExp) -> ast.expr:
-    test, body, orelse = rewriter.visit(node.test), rewriter.visit(node.body), rewriter.visit(node.orelse)
+    test = rewriter.visit(only_asked(node.test))
+    body, orelse = rewriter.visit(node.body), rewriter.visit(node.orelse)
     return same_place(runtime("ternary", test, rewriter.lazily(body), rewriter.lazily(orelse)), node)
 
 
 def rewrite_assert(rewriter: Rewriter, node: ast.Assert) -> Any:
-    test = rewriter.visit(node.test)
+    test = rewriter.visit(only_asked(node.test))
     message = thunk(rewriter.visit(node.msg) if node.msg is not None else ast.Constant(None))
     return same_place(ast.Expr(value=runtime("assert_", test, message)), node)

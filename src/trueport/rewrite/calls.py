@@ -6,6 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING
 
+from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, runtime, same_place
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ _MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
 
 
 def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
+    called = node.func
+    if isinstance(called, ast.Name) and called.id == "bool" and len(node.args) == 1:
+        only_asked(node.args[0])
     rewriter.generic_visit(node)
     called = node.func
     if isinstance(called, ast.Name) and called.id == "super" and not node.args and not node.keywords:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, negation, runtime, same_place, thunk
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def rewrite_while(rewriter: Rewriter, node: ast.While) -> list[ast.stmt]:
         always = isinstance(test, ast.Constant) and bool(test.value)
         test = going if always else same_place(ast.BoolOp(op=ast.And(), values=[going, test]), node.test)
     state, arguments = rewriter.scope.state([node.body, [same_place(ast.Expr(value=test), node)]], node.test)
-    asked = rewriter.lazily(rewriter.visit(test))
+    asked = rewriter.lazily(rewriter.visit(only_asked(test)))
     body, body_name = rewriter.scope.block("body", [], rewriter.block(node.body), node.test)
     call = runtime("while_", asked, name(body_name), *arguments)
     return [*state, body, same_place(ast.Expr(value=call), node.test)]

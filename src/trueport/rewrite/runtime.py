@@ -174,35 +174,38 @@ class RuntimeFunctions(Comparing):
     # --- booleans
 
     def and_(self, value: Any, *others: Thunk) -> Any:
-        for i, other in enumerate(others):
-            trace = TRACE.trace
-            truth = bool(value) if trace is None else trace.truth(value)
-            if truth is False:
-                return value
-            if truth is not True:
-                assert trace is not None
-                rest = others[i + 1 :]
-                return trace.branch(truth, self._rest(self.and_, other, rest), lambda: False, OF_A_TEST)
-            value = other()
-        return value
+        """`a and b` where a test asks for its truth only."""
+        return self._first_that(False, value, others, _truth_of)
 
     def or_(self, value: Any, *others: Thunk) -> Any:
+        return self._first_that(True, value, others, _truth_of)
+
+    def and_value(self, value: Any, *others: Thunk) -> Any:
+        """`a and b` itself: a where it does not hold, otherwise b."""
+        return self._first_that(False, value, others, _itself)
+
+    def or_value(self, value: Any, *others: Thunk) -> Any:
+        """`n or 4`: n itself where it holds."""
+        return self._first_that(True, value, others, _itself)
+
+    def _first_that(self, wanted: bool, value: Any, others: Sequence[Thunk], given: Callable[[Any], Any]) -> Any:
+        """The first operand whose truth is the wanted one, or the last; later ones are not evaluated."""
         for i, other in enumerate(others):
             trace = TRACE.trace
             truth = bool(value) if trace is None else trace.truth(value)
-            if truth is True:
+            if truth is wanted:
                 return value
-            if truth is not False:
+            if truth is not (not wanted):
                 assert trace is not None
-                rest = others[i + 1 :]
-                return trace.branch(truth, lambda: True, self._rest(self.or_, other, rest), OF_A_TEST)
+                found = _always(value if given is _itself and truth is not value else wanted)
+                rest = self._rest(wanted, other, others[i + 1 :], given)
+                return trace.branch(truth, found if wanted else rest, rest if wanted else found, OF_A_TEST)
             value = other()
         return value
 
-    @staticmethod
-    def _rest(combine: Callable[..., Any], first: Thunk, rest: Sequence[Thunk]) -> Thunk:
-        """The truth of the operands that are not evaluated yet."""
-        return lambda: _truth_of(combine(first(), *rest) if rest else first())
+    def _rest(self, wanted: bool, first: Thunk, rest: Sequence[Thunk], given: Callable[[Any], Any]) -> Thunk:
+        """The operands that are not evaluated yet."""
+        return lambda: given(self._first_that(wanted, first(), rest, given) if rest else first())
 
     def not_(self, value: Any) -> Any:
         trace = TRACE.trace
@@ -289,8 +292,16 @@ def _truth_of(value: Any) -> Any:
     return value if trace is None else trace.truth(value)
 
 
+def _always(value: Any) -> Thunk:
+    return lambda: value
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
 OF_A_TEST = State(tuple, _nothing, (), tuple)
-"""The state of a branch that `and` or `or` makes: no names, and what it gives is a truth."""
+"""The state of a branch that `and` or `or` makes: no names."""
 
 RUNTIME_FUNCTIONS = RuntimeFunctions()
 

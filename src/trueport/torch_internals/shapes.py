@@ -16,6 +16,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
+from trueport.torch_internals.knowledge import Knowledge
+
 
 def size_oblivious() -> contextlib.AbstractContextManager[None]:
     """Torch's own "is this size 0 or 1?" tests answer no for free sizes, instead of guarding on the example."""
@@ -175,6 +177,14 @@ class DecidingShapes(_ShapeEnv):
             yield
         finally:
             self._facts = before
+
+    def knowledge(self) -> Knowledge:
+        """What is known by now, for `forget_since`."""
+        return Knowledge.of(self)
+
+    def forget_since(self, before: Knowledge) -> bool:
+        """Forget what was learned since then; True where answers of that time may have relied on more than is known."""
+        return before.restore(self) or bool(self._facts)
 
     def new_size(self, name: str, hint: int, low: int, high: int | None) -> torch.SymInt:
         """A free size that may be 0 or 1, unlike torch's own (whose symbols are positive by construction)."""

@@ -1,0 +1,102 @@
+"""Programs of the fuzzer's, reduced, in which something was taken to be known about a size that holds in one arm only."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.fuzz.test_found import assert_faithful
+
+
+def test_an_item_that_an_arm_reads_tells_nothing_after_it():
+    """Seed 5001, 678: `out[-1]` in an arm told torch that the list is not empty, for the rest of the model: WRONG."""
+
+    def forward(self, x, y, c, n):
+        out = []
+        if y.sum() >= -0.5:
+            out.extend([row for row in x])
+        if len(out) > 0:
+            out[-1] = out[-1] * 2
+        return torch.stack(out) if len(out) > 0 else y[None]
+
+    assert_faithful(forward)
+
+
+def test_the_same_question_twice_in_a_round():
+    """Seed 5001, replay_1: the second `if out` was answered by what the arm of the first had learned."""
+
+    def forward(self, x, y, c, n):
+        out = []
+        k = 0
+        total = y
+        while k < n:
+            k += 1
+            total = total + (out[-1] if out else y) - (out[-1] if out else -y)
+            out += [total.clamp(-9, 9)]
+        return total.clamp(-9, 9)
+
+    assert_faithful(forward)
+
+
+def test_a_row_that_an_arm_reads_tells_nothing_about_x():
+    def forward(self, x, y, c, n):
+        h = y
+        if n > 1 and x.shape[0] > n:
+            h = x[1]
+        if x.shape[0] == 0:
+            h = h - 1
+        if x.shape[0] < 2:
+            h = h * 2
+        return h
+
+    assert_faithful(forward)
+
+
+def test_sizes_that_an_arm_needs_equal_are_not_equal_after_it():
+    def forward(self, x, y, c, n):
+        h = x.sum(0)
+        chosen = x[x[:, 0] > 0]
+        if chosen.shape[0] == 2:
+            h = (chosen + torch.ones(2, 3)).sum(0)
+        return h + chosen.shape[0], chosen
+
+    assert_faithful(forward)
+
+
+def test_a_slice_in_an_arm_is_as_long_as_it_is_there_only():
+    def forward(self, x, y, c, n):
+        h = y
+        if x.shape[0] > 3:
+            h = x[3:].sum(0)
+        return h + x[3:].shape[0], x[3:]
+
+    assert_faithful(forward)
+
+
+def test_a_rounds_rows_tell_nothing_after_the_loop():
+    """Seed 5002, 42: after `zip(z, z)` in an arm, x was taken to have a row in the other."""
+
+    def forward(self, x, y, c, n):
+        best = None
+        if x.shape[0] >= 2:
+            for row, other in zip(x, x, strict=True):
+                best = row + other if best is None else torch.maximum(best, row)
+        else:
+            return y, x[-1:]
+        return (y if best is None else best), x.flip(0)
+
+    assert_faithful(forward)
+
+
+def test_the_layout_of_a_transposed_view_tells_nothing_about_its_sizes():
+    """Seed 5001, 533: torch assumed `n != 1` for the strides of `z.t()`, and answered the model's own question by it."""
+
+    def forward(self, x, y, c, n):
+        z = x * 1
+        z.t().clamp_(-2, 2)
+        if x.shape[0] == 0:
+            return z, -y
+        if x.shape[0] == 1:
+            return z, y * 2
+        return z, y
+
+    assert_faithful(forward)
