@@ -1,4 +1,4 @@
-"""Programs of the fuzzer's, reduced, in which something was taken to be known about a size that holds in one arm only."""
+"""Programs of the fuzzer's, reduced: what was taken to be known about a size holds in one arm only."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_rounds_rows_tell_nothing_after_the_loop():
 
 
 def test_the_layout_of_a_transposed_view_tells_nothing_about_its_sizes():
-    """Seed 5001, 533: torch assumed `n != 1` for the strides of `z.t()`, and answered the model's own question by it."""
+    """Seed 5001, 533: torch assumed `n != 1` for the strides of `z.t()`, and so answered the model's question."""
 
     def forward(self, x, y, c, n):
         z = x * 1
