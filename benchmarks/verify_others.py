@@ -1,7 +1,9 @@
 """`python -m benchmarks.verify_others`: does `trueport verify` find what is wrong with other exporters' files?
 
 Every shared case is exported with both settings of torch.onnx. Whether the file is wrong is decided by the case's own
-inputs; `trueport verify` is given only the example and the free sizes, and has to find an input that shows it.
+inputs; `trueport verify` is given only the example and the free sizes, and has to find an input that shows it, or calls
+in turn where eager remembers them or draws random numbers. Where eager itself refuses the example, there is no answer
+that a file could be held against: such files are counted apart, and the refusal is what is told of them.
 """
 
 from __future__ import annotations
@@ -63,18 +65,29 @@ def summary(rows: Sequence[Found]) -> str:
     for exporter in (*PEERS, "both"):
         mine = [row for row in rows if exporter in (row.exporter, "both")]
         files = [row for row in mine if row.verdict is not None]
-        wrong = [row for row in files if row.is_wrong]
+        wrong = [row for row in files if row.is_wrong and row.answerable]
+        unanswered = [row for row in files if row.is_wrong and not row.answerable]
         right = [row for row in files if row.verdict is Verdict.FAITHFUL]
         lines.append(
             [
                 TITLES.get(exporter, exporter),
                 len(files),
                 f"{sum(bool(row.codes) for row in wrong)} of {len(wrong)}",
+                f"{sum(bool(row.shown) for row in wrong)} of {len(wrong)}",
+                f"{sum(bool(row.codes) for row in unanswered)} of {len(unanswered)}",
                 f"{sum(bool(row.codes) for row in right)} of {len(right)}",
                 sum(row.verdict is Verdict.CRASHED for row in files),
             ]
         )
-    header = ["exporter", "files", "wrong, and found", "faithful by the case's inputs, and accused", "died"]
+    header = [
+        "exporter",
+        "files",
+        "wrong, and reported",
+        "by a counterexample",
+        "eager refuses the example, and told",
+        "faithful by the case's inputs, and accused",
+        "died",
+    ]
     return results.table(header, lines)
 
 
@@ -86,12 +99,15 @@ def listing(rows: Sequence[Found]) -> str:
             TITLES[row.exporter],
             row.verdict,
             " ".join(row.codes) or "not found",
+            row.shown or ("" if row.answerable else "eager refuses the example"),
             row.line,
             f"{row.seconds:.1f}",
         ]
         for row in shown
     ]
-    return results.table(["case", "exporter", "by its own inputs", "trueport verify", "line", "seconds"], lines)
+    return results.table(
+        ["case", "exporter", "by its own inputs", "trueport verify", "shown by", "line", "seconds"], lines
+    )
 
 
 def accusations(rows: Sequence[Found]) -> str:

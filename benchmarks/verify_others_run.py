@@ -5,15 +5,20 @@ from __future__ import annotations
 import copy
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from benchmarks import case_files, children
 from benchmarks.case_files import Suite
 from benchmarks.exporters import EXPORTERS, Request
-from benchmarks.judge import Subject, Verdict, eager_answers, judge_file
+from benchmarks.judge import Subject, Verdict, eager_answers, eager_refuses, judge_file
+
+DATA, SCRIPT = "counterexample.npz", "show_difference.py"
+"""What `trueport verify` keeps of a counterexample."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,10 @@ class Found:
     told: str = ""
     line: str = ""
     seconds: float = 0.0
+    shown: str = ""
+    """What shows the fault: a counterexample that was kept, or that the file does not load."""
+    answerable: bool = True
+    """Whether eager has an answer to the example. Without one no input can show anything."""
 
     @property
     def is_wrong(self) -> bool:
@@ -55,7 +64,7 @@ def verify_case(
     if found.verdict is None:
         return found
     phase("verify")
-    return _verified(found, subject, place / _MODEL)
+    return _verified(found, subject, place / _MODEL, folder / "counterexample")
 
 
 _MODEL, _JUDGED = "model.onnx", "judged.json"
@@ -74,7 +83,7 @@ def _exported(subject: Subject, exporter: str, path: Path, phase: children.Phase
     return judge_file(path, subject, references)
 
 
-def _verified(found: Found, subject: Subject, path: Path) -> Found:
+def _verified(found: Found, subject: Subject, path: Path, kept: Path) -> Found:
     import trueport
 
     args, kwargs = copy.deepcopy(subject.inputs)
@@ -88,7 +97,9 @@ def _verified(found: Found, subject: Subject, path: Path) -> Found:
         dynamic_shapes=subject.dynamic_shapes,
         rtol=None if tolerance is None else tolerance.relative,
         atol=None if tolerance is None else tolerance.absolute,
+        counterexample=kept,
     )
+    seconds = time.perf_counter() - began
     first = next(iter(report.errors), None)
     line = str(first.where.line) if first is not None and first.where is not None else ""
     told = "" if first is None else " | ".join([first.message, *first.seen])
@@ -101,5 +112,18 @@ def _verified(found: Found, subject: Subject, path: Path) -> Found:
         tuple(dict.fromkeys(error.code for error in report.errors)),
         told.replace(f"{path.parent}/", ""),
         line,
-        time.perf_counter() - began,
+        seconds,
+        _shown([error.code for error in report.errors], kept),
+        not eager_refuses(subject),
     )
+
+
+def _shown(codes: Sequence[str], kept: Path) -> str:
+    if "TP801" in codes:
+        return "does not load"
+    if not (kept / SCRIPT).is_file():
+        return ""
+    with np.load(kept / DATA) as saved:
+        calls = {name.split(".")[0] for name in saved.files if name[0].isdigit()}
+    how = {"TP203": f"{len(calls)} calls in turn", "TP811": f"{len(calls)} calls, distributed otherwise"}
+    return next((words for code, words in how.items() if code in codes), "an input")

@@ -14,7 +14,7 @@ from trueport import summary
 from trueport.capture.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Precisely, Snapshot, examine, run_eager
+from trueport.examine import examine
 from trueport.load.request import make_job
 from trueport.lower.opsets import refuse_opset
 from trueport.program import Program, prove, refuse_path, save_model
@@ -22,10 +22,10 @@ from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.run import Run
 from trueport.torch_internals import overloads_of
+from trueport.verify.any_file import check_any_file
 from trueport.verify.check import checking_options
 from trueport.verify.comparing import Allowed
 from trueport.verify.evidence import Evidence
-from trueport.verify.foreign import check_file
 from trueport.verify.sandbox import warm_up
 
 DEFAULT_OPSET = 20
@@ -130,12 +130,16 @@ def verify(
     atol: Allowed = None,
     nonfinite: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
+    state: str | None = None,
 ) -> Report:
     """Compare an ONNX file, whoever exported it, with the model that it is said to be.
 
     Inputs and outputs are matched by name or by order. Where no free size is declared, those that the file leaves open
-    are free. Returns a Report, whose errors are the differences; `counterexample` is a folder in which to keep an input
-    that shows them. The other options are those of `export`.
+    are free. Where eager draws random numbers, it is compared how the results are distributed; where it remembers its
+    calls, several calls are compared, one after the other (`state="frozen"`: each from the model's present state).
+
+    Returns a Report, whose errors are the differences; `counterexample` is a folder in which to keep an input that
+    shows them. The other options are those of `export`.
     """
     file = Path(path)
     if not file.is_file():
@@ -151,20 +155,13 @@ def verify(
         value_ranges=value_ranges,
     )
     examined = examine(job)
-    found = [*examined.diagnostics, *summary.state_lost(examined)]
+    found = [summary.of_a_file(finding) for finding in examined.diagnostics]
     checked = None
     if not any(finding.is_error for finding in found):
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
-        state = Snapshot(job.model)
-        checked = check_file(
-            file,
-            job,
-            lambda values, grad=False: run_eager(job, values, grad, state),
-            Precisely(job, run_eager),
-            **asked,
-        )
+        checked = check_any_file(file, job, examined, _state(state) is State.FROZEN, **asked)
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf, scaled
-from trueport.verify.evidence import DATA, Evidence
+from trueport.verify.evidence import DATA, Call, Evidence
 from trueport.verify.moves import Candidate
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import example_sizes, groups_of
@@ -72,7 +72,9 @@ def test_words():
 def test_the_script_shows_the_difference(tmp_path):
     path = scaled(tmp_path / "m.onnx", 3.0)
     x = torch.tensor([[1.0, 2.0, 3.0]])
-    script = Evidence(tmp_path / "shown").save(path, {"x": from_torch(x)}, ["y"], [2 * x])
+    told = Evidence(tmp_path / "shown").kept(path, Call({"x": from_torch(x)}, [2 * x]), ["y"])
+    script = tmp_path / "shown" / "show_difference.py"
+    assert told.words == f"to see it: python {script}"
     assert len(script.read_text().splitlines()) <= 10
     printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     assert "eager array([[2., 4., 6.]]" in printed

@@ -105,11 +105,16 @@ def _lift(tracer: Tracer, written: list[_Written], attributes: list[Diagnostic])
         [each.told(Severity.NOTE, f"`{each.name}` is an input, and its next value an output") for each in written]
         + attributes,
         inputs=tuple(GraphInput(each.name, each.weight.value) for each in written),
-        outputs=tuple(GraphOutput(f"{each.name}_out", each.last) for each in written),
+        outputs=tuple(GraphOutput(state_output(each.name), each.last) for each in written),
         lifted=frozenset(each.weight.value for each in written),
         state={each.name: each.last for each in written},
         tensors={each.name: each.weight.tensor for each in written},
     )
+
+
+def state_output(name: str) -> str:
+    """What the output is called that gives the next value of a lifted state."""
+    return f"{name}_out"
 
 
 def _changes_size(written: _Written) -> Diagnostic:

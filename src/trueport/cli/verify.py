@@ -12,12 +12,17 @@ from trueport.cli.outcome import told_plainly, working
 from trueport.cli.request import read_request, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
 
-_OF_THE_EXPORT = ("opset_version", "state", "random")
+_OF_THE_EXPORT = ("opset_version", "random")
 
 
 @click.command()
 @click.argument("file")
 @target_options
+@click.option(
+    "--state",
+    type=click.Choice(["frozen"]),
+    help="A model that writes to itself: the file is meant to begin each call in its present state.",
+)
 @checking_options
 @showing_options
 def verify(file: str, target: str, debug: bool, **options: Any) -> None:

@@ -159,7 +159,9 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("checked", _checked(report.checks))
     yield from listed("decided", report.decisions)
     if report.seed is not None:
-        searched = f", {report.searched} inputs searched for other ways" if report.searched else ""
+        searched = (
+            f", {report.searched} input{'s' * (report.searched > 1)} searched for other ways" if report.searched else ""
+        )
         yield "seed", f"{report.seed}{searched}"
     if report.nodes is not None:
         yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")

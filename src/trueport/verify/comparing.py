@@ -61,7 +61,7 @@ class Outcome:
 
     @property
     def elements(self) -> int:
-        return sum(_count(value) for value in self.expected)
+        return sum(count(value) for value in self.expected)
 
 
 @dataclass
@@ -185,13 +185,7 @@ class Comparer:
         return excuse(self.reference.outputs_and_ways, values, expected, got, tolerances, precision, self.seed)
 
     def _tolerance(self, name: str, expected: Expected) -> Tolerance:
-        first = expected[0] if isinstance(expected, Sequence) and expected else expected
-        if isinstance(first, torch.Tensor):
-            dtype = first.dtype
-        else:
-            dtype = torch.float64 if isinstance(first, float) else torch.int64
-        chosen = tolerance_for(dtype, self.working, _of(self.rtol, name), _of(self.atol, name))
-        self.tolerances[name] = chosen
+        chosen = self.tolerances[name] = tolerance_of(name, expected, self.working, self.rtol, self.atol)
         return chosen
 
     def _overflow(self, values: Sequence[object], expected: Sequence[Expected], is_example: bool) -> str | None:
@@ -201,6 +195,18 @@ class Comparer:
             return None
         overflows = _all_finite(values) and not _all_finite(expected)
         return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
+
+
+def tolerance_of(
+    name: str, expected: Expected, working: Sequence[torch.dtype], rtol: Allowed, atol: Allowed
+) -> Tolerance:
+    """How far an output of a model that computes in the `working` dtypes may be off."""
+    first = expected[0] if isinstance(expected, Sequence) and expected else expected
+    if isinstance(first, torch.Tensor):
+        dtype = first.dtype
+    else:
+        dtype = torch.float64 if isinstance(first, float) else torch.int64
+    return tolerance_for(dtype, working, _of(rtol, name), _of(atol, name))
 
 
 def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
@@ -244,7 +250,8 @@ def _of(allowed: Allowed, name: str) -> float | None:
     return allowed.get(name) if isinstance(allowed, Mapping) else allowed
 
 
-def _count(value: Expected) -> int:
+def count(value: Expected) -> int:
+    """How many elements there are to compare."""
     if isinstance(value, torch.Tensor):
         return value.numel()
     return sum(item.numel() for item in value) if isinstance(value, Sequence) else 1

@@ -13,7 +13,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,16 @@ import torch
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
 from trueport.load.job import Job
-from trueport.verify.check import limits_for, open_model
+from trueport.verify.check import Opened, limits_for, open_model
 from trueport.verify.compare import compare, tolerance_for
-from trueport.verify.draw import draw
+from trueport.verify.comparing import Feed
+from trueport.verify.draw import Drawn, draw
+from trueport.verify.evidence import Call, Evidence
 from trueport.verify.feeds import feeds_for, held_sizes, tied_sizes
 from trueport.verify.findings import EXAMPLE, difference_found, failure_found, input_words
 from trueport.verify.reference import FlattenOutputs, RunEager
 from trueport.verify.results import CheckedInput, CheckResult
-from trueport.verify.sandbox import LoadedModel, WorkerFailure
+from trueport.verify.sandbox import WorkerFailure
 from trueport.verify.tensors import TensorData, to_torch
 
 _RUNS = (80, 200)
@@ -39,6 +41,8 @@ _ELEMENTS = 20_000
 _SECONDS = 0.25
 """Of processor time, for the runs of eager on one input: what a busy machine takes longer does not make them fewer."""
 _INPUTS = 3
+_SHOWN = 5
+"""How many runs a counterexample holds."""
 _ATTEMPTS = 30
 _LIMIT = math.sqrt(-math.log(1e-7 / 2) / 2)
 _SINGLE = 6
@@ -57,22 +61,16 @@ def check_distribution(
     fixed_feeds: Mapping[str, torch.Tensor],
     seed: int = 0,
 ) -> CheckResult:
-    """Compare how the results of a file and of eager are distributed, on the example and on a few other inputs."""
+    """Compare how the results of a file of ours and of eager are distributed, on the example and a few other inputs."""
     opened = open_model(path, limits_for(job))
     if isinstance(opened, Diagnostic):
         return CheckResult(diagnostics=(opened,), seed=seed)
-    with opened.loaded as loaded, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with opened.loaded as loaded:
         feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds)
-        check = _Check(job, loaded, run_eager, flatten_outputs, tuple(output_names), feed, seed)
-        tied, held = tied_sizes(job, loaded.inputs), held_sizes(job, loaded.inputs)
-        values = [leaf.value for leaf in job.leaves]
-        check.compare_on(values, {}, EXAMPLE)
-        for drawn in _of_new_sizes(draw(job, values, seed, tied=tied, held=held)):
-            if check.findings or len(check.checked) >= _INPUTS:
-                break
-            check.compare_on(drawn.values, drawn.sizes, drawn.family)
-        return CheckResult(tuple(check.checked), tuple(check.findings), check.refused, seed=seed, by_distribution=True)
+        check = Distributions(job, opened, run_eager, flatten_outputs, tuple(output_names), feed, seed)
+        return check.result(
+            draw(job, _example(job), seed, tied=tied_sizes(job, loaded.inputs), held=held_sizes(job, loaded.inputs))
+        )
 
 
 def _of_new_sizes(drawn: Iterator[Any]) -> Iterator[Any]:
@@ -91,17 +89,39 @@ def _of_new_sizes(drawn: Iterator[Any]) -> Iterator[Any]:
 
 
 @dataclass
-class _Check:
+class Distributions:
+    """One check on its way: what does not change, then what it has found so far."""
+
     job: Job
-    loaded: LoadedModel
+    opened: Opened
     run_eager: RunEager
     flatten: FlattenOutputs
     names: tuple[str, ...]
-    feed: Any
+    feed: Feed
     seed: int
+    evidence: Evidence | None = None
     checked: list[CheckedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     refused: int = 0
+    kept: Path | None = None
+
+    def result(self, drawn: Iterator[Drawn]) -> CheckResult:
+        """Compare on the example, then on a few of the drawn inputs. Raises only what eager raises on the example."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.compare_on(_example(self.job), {}, EXAMPLE)
+            for each in _of_new_sizes(drawn):
+                if self.findings or len(self.checked) >= _INPUTS:
+                    break
+                self.compare_on(each.values, each.sizes, each.family)
+        return CheckResult(
+            tuple(self.checked),
+            tuple(self.findings),
+            self.refused,
+            seed=self.seed,
+            by_distribution=True,
+            kept=self.kept,
+        )
 
     def compare_on(self, values: Sequence[object], sizes: Mapping[str, int], family: str) -> None:
         is_example = family == EXAMPLE
@@ -126,9 +146,11 @@ class _Check:
             return
         runtime_seconds = time.monotonic() - began
         for at, name in enumerate(self.names):
-            found = self._compare(name, [run[at] for run in ours], [run[at] for run in theirs], on)
+            one, other = [run[at] for run in ours], [run[at] for run in theirs]
+            found = self._compare(name, one, other, on)
             if found is not None:
-                self.findings.append(found)
+                seen = (*found.seen, *_never_alike(one, other), *self._evidence(feeds, ours))
+                self.findings.append(replace(found, seen=seen))
                 return
         told = f"{family}, {len(ours)} runs of eager and {len(theirs)} of the model"
         elements = sum(value.numel() for value in first if isinstance(value, torch.Tensor))
@@ -138,8 +160,16 @@ class _Check:
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
         return [_tensor(value) for value in self.flatten(self.run_eager(copies))]
 
+    def _evidence(self, feeds: Mapping[str, TensorData], ours: Samples) -> tuple[str, ...]:
+        if self.evidence is None:
+            return ()
+        calls = [Call(feeds, run) for run in ours[:_SHOWN]]
+        told = self.evidence.kept_calls(self.opened.blame.path, calls, self.names)
+        self.kept = told.folder
+        return (told.words,)
+
     def _runtime(self, feeds: Mapping[str, TensorData]) -> list[Any]:
-        outputs = self.loaded.run(feeds)
+        outputs = self.opened.loaded.run(feeds)
         return [outputs[name] for name in self.names]
 
     def _compare(self, name: str, ours: list[Any], theirs: list[Any], on: str) -> Diagnostic | None:
@@ -179,6 +209,18 @@ def _found(
             f"where chance explains {limit:.2f}",
         ),
     )
+
+
+def _never_alike(ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[str, ...]:
+    """Where the file always gives the same, and eager never gives that: no run of either is explained by chance."""
+    if len({got.data for got in theirs if isinstance(got, TensorData)}) != 1:
+        return ()
+    alike = sum(compare(one, theirs[0]) is None for one in ours)
+    return (f"the file gives the same in all {len(theirs)} runs, and eager that in {alike or 'none'} of {len(ours)}",)
+
+
+def _example(job: Job) -> list[object]:
+    return [leaf.value for leaf in job.leaves]
 
 
 def _tensor(value: Any) -> Any:

@@ -31,6 +31,37 @@ for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds
 '''
 
 
+_SCRIPT_OF_CALLS = '''\
+"""Calls {model} {count} times, one after the other, and prints each answer beside what eager PyTorch gave there."""
+import os, numpy as np, onnxruntime as ort
+here = os.path.dirname(os.path.abspath(__file__))
+saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's numbers for them
+session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
+value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+for call in range({count}):
+    feeds = {{name: value(np.ascontiguousarray(saved[f"{{call}}.in.{{name}}"]), types[name]) for name in types}}
+    for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
+        right = saved[f"{{call}}.eager.{{name}}"]
+        print(f"call {{call + 1}}: {{name}}\\n  eager {{right!r}}\\n  ONNX  {{got.numpy()!r}}")
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the runtime was given, and what eager gave."""
+
+    feeds: Mapping[str, TensorData]
+    expected: Sequence[Expected]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What to tell of a counterexample: how to see it, or why it could not be kept; and its folder, if it was."""
+
+    words: str
+    folder: Path | None
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Where a counterexample is kept. An export that failed left no model, so its copy goes there too."""
@@ -38,26 +69,46 @@ class Evidence:
     folder: Path
     with_model: bool = False
 
-    def save(
-        self, model: Path, feeds: Mapping[str, TensorData], outputs: Sequence[str], expected: Sequence[Expected]
-    ) -> Path:
-        """Write the input, eager's answer and the script; an older counterexample is replaced. Returns the script."""
+    def kept(self, model: Path, call: Call, outputs: Sequence[str]) -> Kept:
+        """Write the input, eager's answer and the script; an older counterexample is replaced."""
+        return self._kept(model, [call], outputs)
+
+    def kept_calls(self, model: Path, calls: Sequence[Call], outputs: Sequence[str]) -> Kept:
+        """The same for several calls, one after the other."""
+        return self._kept(model, calls, outputs, script=_SCRIPT_OF_CALLS)
+
+    def _kept(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], script: str = _SCRIPT) -> Kept:
+        try:
+            written = self._save(model, calls, outputs, script)
+        except OSError as failure:
+            why = failure.strerror or failure
+            return Kept(f"the counterexample could not be kept in {self.folder}: {why}", None)
+        return Kept(f"to see it: python {written}", self.folder)
+
+    def _save(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], script: str) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.with_model:
             for part in model.parent.glob(f"{model.name}*"):  # its data file begins with its name
                 shutil.copyfile(part, self.folder / part.name)
-        arrays = {f"in.{name}": _bits(data) for name, data in feeds.items()}
         # A sequence of tensors is no array, and onnxruntime gives it in another way; the script leaves it out.
-        plain = {
-            n: v for n, v in zip(outputs, expected, strict=True) if isinstance(v, torch.Tensor | bool | int | float)
-        }
-        arrays |= {f"eager.{name}": _array(value) for name, value in plain.items()}
+        plain = [
+            name
+            for at, name in enumerate(outputs)
+            if all(isinstance(call.expected[at], torch.Tensor | bool | int | float) for call in calls)
+        ]
+        arrays: dict[str, np.ndarray[Any, Any]] = {}
+        for number, call in enumerate(calls):
+            which = "" if script is _SCRIPT else f"{number}."
+            arrays |= {f"{which}in.{name}": _bits(data) for name, data in call.feeds.items()}
+            named = dict(zip(outputs, call.expected, strict=True))
+            arrays |= {f"{which}eager.{name}": _array(named[name]) for name in plain}
         np.savez(self.folder / DATA, **arrays)  # type: ignore[arg-type]
-        script = self.folder / SCRIPT
-        named = model.name if self.with_model else str(model.absolute())
-        types = {name: data.element_type for name, data in feeds.items()}
-        script.write_text(_SCRIPT.format(model=named, data=DATA, types=types, outputs=list(plain)), encoding="utf-8")
-        return script
+        place = self.folder / SCRIPT
+        file = model.name if self.with_model else str(model.absolute())
+        types = {name: data.element_type for name, data in calls[0].feeds.items()}
+        text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls))
+        place.write_text(text, encoding="utf-8")
+        return place
 
     def withdraw(self) -> None:
         """Take back what was saved: it spoke of a model that is not the one to be told about."""
@@ -78,7 +129,7 @@ def _bits(data: TensorData) -> np.ndarray[Any, Any]:
     return np.frombuffer(data.data, dtype=kind).reshape(data.shape)
 
 
-def _array(value: torch.Tensor | bool | int | float) -> np.ndarray[Any, Any]:
+def _array(value: Expected) -> np.ndarray[Any, Any]:
     if not isinstance(value, torch.Tensor):
         return np.asarray(value)
     plain = value.detach().cpu().resolve_conj().resolve_neg()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Unpack
-
-import torch
+from typing import Protocol, Unpack
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
@@ -17,19 +15,16 @@ from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.load.job import Job, Leaf, LeafKind
-from trueport.load.structures import flatten
 from trueport.source import Place, Where
-from trueport.verify.check import Opened, Options, check_opened, limits_for, open_model
-from trueport.verify.compare import Expected
+from trueport.verify.check import Options, check_opened, limits_for, open_model
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.eager_values import Recogniser
+from trueport.verify.fitted import Fitted, fit
 from trueport.verify.instrument import functions_run_by
-from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
 from trueport.verify.mismatch import ONLY_HERE, Divergence
 from trueport.verify.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
-from trueport.verify.tensors import dtype_of
 
 _PROMISED_FROM = 2
 """torch.export takes a dynamic size to be two or more; what a file does with less is told as a warning."""
@@ -41,49 +36,35 @@ class RunEitherWay(Protocol):
     def __call__(self, values: Sequence[object], grad: bool = False) -> object: ...
 
 
-def check_file(
-    path: Path,
-    job: Job,
-    run_eager: RunEitherWay,
-    run_precisely: RunEager | None = None,
-    **options: Unpack[Options],
-) -> CheckResult:
-    """Compare a file with eager. Its inputs and outputs are matched by name or by order; where the job declares no free
-    size, the file's own are taken. Raises only what eager raises on the example.
-    """
+def check_file(path: Path, job: Job, run_eager: RunEitherWay, **options: Unpack[Options]) -> CheckResult:
+    """Compare a file with a model that neither draws random numbers nor remembers its calls."""
     opened = open_model(path, limits_for(job))
     if isinstance(opened, Diagnostic):
         return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
     with opened.loaded:
-        return _check(opened, job, run_eager, run_precisely, options)
+        fitted = fit(opened, job, run_eager([leaf.value for leaf in job.leaves]))
+        if isinstance(fitted, Diagnostic):
+            return CheckResult(diagnostics=(fitted,), seed=options.get("seed", 0))
+        return check_fitted(fitted, run_eager, **options)
 
 
-def _check(
-    opened: Opened, job: Job, run_eager: RunEitherWay, run_precisely: RunEager | None, options: Options
+def check_fitted(
+    fitted: Fitted,
+    run_eager: RunEitherWay,
+    run_precisely: RunEager | None = None,
+    **options: Unpack[Options],
 ) -> CheckResult:
-    loaded = opened.loaded
+    """Compare a file with eager by their values, each call from the model's present state.
+
+    Raises only what eager raises on the example.
+    """
+    opened, job, feed = fitted.opened, fitted.job, fitted.feed
     example = [leaf.value for leaf in job.leaves]
-    found, structure = flatten(run_eager(example), root_in_names=False)
-    try:
-        inputs = match_inputs(loaded.inputs, job.leaves)
-        outputs = match_outputs(loaded.outputs, [leaf.name for leaf in found], [leaf.value for leaf in found])
-    except DoesNotFit as misfit:
-        return CheckResult(diagnostics=(_does_not_fit(misfit),), seed=options.get("seed", 0))
-    missing = inputs.missing(job)
-    job = with_fixed_numbers(with_sizes_of(inputs, job), missing)
-
-    complex_as_pairs = {port.name for port in loaded.outputs if not dtype_of(port.type).startswith("complex")}
-
-    def expected(returned: object) -> list[Expected]:
-        values = structure.flatten(returned)
-        return [_carried(values[at], name in complex_as_pairs) for name, at in outputs]
 
     def unreached(decisions: Sequence[Decision], _inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         return [_not_reached(decision, way) for decision in decisions for way in decision.never_ran]
 
-    recogniser = Recogniser(
-        opened.blame.path, run_eager, inputs.feed, opened.blame.worker, opened.limits, dtypes_of(job)
-    )
+    recogniser = Recogniser(opened.blame.path, run_eager, feed, opened.blame.worker, opened.limits, dtypes_of(job))
 
     def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
         if hangs:
@@ -94,14 +75,14 @@ def _check(
     settled: Options = {**own, **options}
     reference = Reference(
         run_eager,
-        expected,
+        fitted.expected,
         functions_run_by(lambda: run_eager(example)),
         otherwise=lambda values: run_eager(values, grad=True),
         precisely=run_precisely,
     )
-    result = check_opened(opened, job, reference, inputs.feed, [name for name, _ in outputs], **settled)
+    result = check_opened(opened, job, reference, feed, fitted.output_names, **settled)
     told = replace(result, diagnostics=tuple(_advised(finding) for finding in result.diagnostics))
-    return told.with_findings([_absent(leaf) for leaf in missing])
+    return told.with_findings([_absent(leaf) for leaf in fitted.missing])
 
 
 def _advised(finding: Diagnostic) -> Diagnostic:
@@ -111,20 +92,6 @@ def _advised(finding: Diagnostic) -> Diagnostic:
     lost = any(fact.startswith(ONLY_HERE) for fact in finding.seen)
     why = "the file has one way of this line only; `trueport export` keeps all of them" if lost else ""
     return replace(finding, fix=why or "export the model again with `trueport export`, which compares what it writes")
-
-
-def _carried(value: Any, as_pair: bool) -> Any:
-    """Exporters write a complex tensor as one of real numbers with an axis of two more: the runtime has no other."""
-    if as_pair and isinstance(value, torch.Tensor) and value.is_complex():
-        return torch.view_as_real(value.resolve_conj())
-    return value
-
-
-def _does_not_fit(misfit: DoesNotFit) -> Diagnostic:
-    return WrongShape(
-        message=f"the file is not this model: {misfit}",
-        fix="give the inputs in the order of the file, or with its names",
-    )
 
 
 def _absent(leaf: Leaf) -> Diagnostic:

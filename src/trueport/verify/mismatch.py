@@ -14,7 +14,7 @@ from trueport.rewrite.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Comparer, Outcome
-from trueport.verify.evidence import Evidence
+from trueport.verify.evidence import Call, Evidence
 from trueport.verify.findings import difference_found, failure_found, structure_found
 from trueport.verify.moves import Candidate
 from trueport.verify.origin import origin_of
@@ -156,12 +156,9 @@ class Investigation:
     def _kept(self, shown: Outcome) -> tuple[str, ...]:
         if self.evidence is None:
             return ()
-        try:
-            script = self.evidence.save(self.blame.path, shown.feeds, self.comparer.output_names, shown.expected)
-        except OSError as failure:
-            return (f"the counterexample could not be kept in {self.evidence.folder}: {failure.strerror or failure}",)
-        self.kept = self.evidence.folder
-        return (f"to see it: python {script}",)
+        told = self.evidence.kept(self.blame.path, Call(shown.feeds, shown.expected), self.comparer.output_names)
+        self.kept = told.folder
+        return (told.words,)
 
 
 def _fails_alike(one: Outcome, other: Outcome) -> bool:

@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class WrongDistribution(Diagnostic):
-    """The model draws random numbers, and was exported so with `random="onnx"`; run many times on the same
-    input, its results are distributed otherwise than eager's.
+    """The model draws random numbers; run many times on the same input, the results of the ONNX model (exported
+    with `random="onnx"`, or a file that `trueport verify` was given) are distributed otherwise than eager's.
 
     ## Why
     Random numbers cannot be compared one by one, so both were run some hundred times, and what the runs
