@@ -29,6 +29,22 @@ def test_a_tied_weight_is_stored_once_and_an_unused_one_not_at_all():
     assert list(model.graph.initializers) == ["embedding.weight"]
 
 
+class Slope(nn.Module):
+    """The gradient of a linear layer is read from its weight alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return torch.func.vmap(torch.func.grad(lambda row: self.layer(row).sum()))(x) + x
+
+
+def test_a_weight_that_only_an_unread_node_reads_is_not_stored():
+    model = check(Slope(), (torch.randn(2, 4),))
+    assert list(model.graph.initializers) == ["layer.weight"]
+
+
 class Views(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import torch
 
 from trueport.load.faults import usage_error
 from trueport.load.files import read_tensors
-from trueport.load.spec_text import InputSpec
+from trueport.load.spec_text import DTYPES, InputSpec
 
 _DEFAULT_INTEGERS = (0, 9)
 
@@ -36,6 +36,11 @@ def given_value(spec: InputSpec, path: str) -> Any:
     if text.startswith("@"):
         loaded = _from_file(spec, path, text[1:])
         return loaded.to(spec.dtype) if isinstance(loaded, torch.Tensor) and spec.dtype else loaded
+    if _meant_as_tensor(text):
+        raise usage_error(
+            f"-i {spec.text}: what follows `=` is a value, and {text!r} looks like the kind of a tensor",
+            fix=f"write {spec.name or 'x'}:2x3:f32 for a tensor (capitals are free sizes); put a text into quotes",
+        )
     number = _python_value(text)
     if spec.dtype is None:
         return number
@@ -44,6 +49,14 @@ def given_value(spec: InputSpec, path: str) -> Any:
     if not isinstance(number, (bool, int, float)):
         raise usage_error(f"-i {spec.text}: {text!r} is not a number")
     return torch.tensor(number, dtype=spec.dtype)
+
+
+def _meant_as_tensor(text: str) -> bool:
+    """`float32[3,4]`, `[3, 4]`, `(1, 3)`, `2x3xH` or `f16`, where the model would otherwise be given a text."""
+    kind, bracket, rest = text.partition("[" if "[" in text else "(")
+    if bracket and rest.endswith(("]", ")")):
+        return not kind or kind.removeprefix("torch.") in DTYPES
+    return text in DTYPES or bool(re.fullmatch(r"\d+(x(\d+|[A-Z]\w*))+", text))
 
 
 def _python_value(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Nodes that nobody reads are left out of the model.
+"""Nodes and weights that nobody reads are left out of the model.
 
 What the captured program does not need is gone before (capture/tidy.py). But a translation may need less than it is
 given: `copy` takes the sizes of a tensor, which may be known, and not its values.
@@ -12,8 +12,13 @@ import onnx_ir as ir
 
 
 def without_unread(model: ir.Model) -> set[str]:
-    """Take the unread nodes out of a model, in place; gives the names of the values that went with them."""
-    return set(_taken_out(model.graph))
+    """Take unread nodes and weights out of a model, in place; gives the names of the values that went with them."""
+    gone = set(_taken_out(model.graph))
+    weights = model.graph.initializers
+    unread = [name for name, value in weights.items() if not (value.uses() or value.is_graph_output())]
+    for name in unread:
+        del weights[name]
+    return gone.union(unread)
 
 
 def _taken_out(graph: ir.Graph) -> Iterator[str]:
