@@ -45,6 +45,7 @@ from trueport.torch_internals import (
     size_oblivious,
     unvalidated_distributions,
 )
+from trueport.torch_internals.flex import flex_attention_in_operators
 
 _SMALLEST_HINT = 2
 _MOST_TRACES = 200
@@ -160,6 +161,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             tracer.functionaliser,
             TorchCalls(tracer, full_functionalisation),
             higher_order_functions(),
+            flex_attention_in_operators(lambda: TRACE.trace is not None),
         ):
             stack.enter_context(mode)
         yield
