@@ -8,7 +8,7 @@ an assumption that eager makes too (it raises for the other sizes) takes nothing
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sympy
@@ -18,6 +18,9 @@ from trueport.capture.graph import Graph, SizeAssumption
 _ALWAYS = (*range(10), 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
 _IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
 _MOST_BROKEN = 12
+_MOST_TRIED = 600
+"""How many combinations of sizes an assumption about several is asked for: each takes a tenth of a millisecond or more,
+and their number grows with a power of that of the sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,12 @@ class Judged:
 
 def judge(graph: Graph) -> tuple[Judged, ...]:
     """The assumptions that do take sizes away, each once, in the order in which they were made."""
+    return _judge_all(graph, graph.assumptions)
+
+
+def _judge_all(graph: Graph, assumptions: Iterable[SizeAssumption]) -> tuple[Judged, ...]:
     found: dict[tuple[object, object], Judged] = {}
-    for assumption in graph.assumptions:
+    for assumption in assumptions:
         if any(s in graph.number_symbols for s in assumption.expr.free_symbols):
             continue
         judged = _judge(graph, _without_common_sizes(graph, assumption))
@@ -49,10 +56,12 @@ def judge(graph: Graph) -> tuple[Judged, ...]:
 
 def library_decisions(graph: Graph) -> bool:
     """Whether an installed library branched on a free size, and only the side of the example was captured."""
-    return any(
-        judged.assumption.user_code and (where := judged.assumption.place.where) is not None and where.is_installed
-        for judged in judge(graph)
+    by_libraries = (
+        assumption
+        for assumption in graph.assumptions
+        if assumption.user_code and (where := assumption.place.where) is not None and where.is_installed
     )
+    return bool(_judge_all(graph, by_libraries))
 
 
 def tied_sizes(graph: Graph) -> dict[str, set[str]]:
@@ -137,12 +146,15 @@ def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
             holding.update(sizes.values())
         elif holds == sympy.false:
             broken.append({graph.size_symbols[s].name: n for s, n in sizes.items()})
+            if len(symbols) > 1 and len(broken) == _MOST_BROKEN:
+                break
     only = next(iter(holding)) if len(symbols) == 1 and len(holding) == 1 else None
     return Judged(assumption, tuple(broken[:_MOST_BROKEN]), only)
 
 
 def _candidates(graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]) -> Iterator[Mapping[sympy.Symbol, int]]:
-    """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds."""
+    """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds. Of three or more
+    sizes each by itself first, then as many combinations as there is time for."""
     mentioned = {int(n) + d for n in expr.atoms(sympy.Integer) for d in (-1, 0, 1) if abs(int(n)) < 1 << 20}
     per_symbol = []
     for symbol in symbols:
@@ -153,7 +165,11 @@ def _candidates(graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]) ->
             tried.add(free.maximum)
         admitted = [n for n in tried if n >= 0 and free.admits(n)]
         per_symbol.append(sorted(admitted, key=lambda n: (abs(n - example), n)))
-    if len(symbols) > 2:
-        per_symbol = [sizes[:6] for sizes in per_symbol]
-    for combination in itertools.product(*per_symbol):
-        yield dict(zip(symbols, combination, strict=True))
+    if len(symbols) <= 2:
+        yield from (dict(zip(symbols, together, strict=True)) for together in itertools.product(*per_symbol))
+        return
+    examples = {symbol: sizes[0] for symbol, sizes in zip(symbols, per_symbol, strict=True)}
+    for symbol, sizes in zip(symbols, per_symbol, strict=True):
+        yield from ({**examples, symbol: size} for size in sizes)
+    together = itertools.product(*(sizes[:6] for sizes in per_symbol))
+    yield from (dict(zip(symbols, each, strict=True)) for each in itertools.islice(together, _MOST_TRIED))

@@ -30,9 +30,10 @@ from trueport.torch_internals import (
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
 _INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 _CUTTING: dict[Any, Callable[..., Cutting]] = {
-    **dict.fromkeys((torch.Tensor.unbind, torch.unbind, torch.Tensor.__iter__), unbind),
-    **dict.fromkeys((torch.Tensor.split, torch.split), split),
-    **dict.fromkeys((torch.Tensor.chunk, torch.chunk), chunk),
+    **dict.fromkeys((torch.Tensor.unbind, torch.unbind, torch.unbind_copy, torch.Tensor.__iter__), unbind),
+    **dict.fromkeys((torch.Tensor.split, torch.split, torch.split_copy), split),
+    **dict.fromkeys((torch.Tensor.unsafe_split, torch.unsafe_split), split),
+    **dict.fromkeys((torch.Tensor.chunk, torch.chunk, torch.Tensor.unsafe_chunk, torch.unsafe_chunk), chunk),
 }
 
 
@@ -118,7 +119,7 @@ class TorchCalls(TorchFunctionMode):
         first, *sizes = cast("tuple[Any, ...]", tensor.shape)
         if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
             self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
-            return TracedList.of_numbers(tensor)
+            return self._left_open_here(TracedList.of_numbers(tensor))
         return [self._to_list(part) for part in tensor.unbind(0)]
 
     def _pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedList | None:
@@ -132,7 +133,11 @@ class TorchCalls(TorchFunctionMode):
         self._tracer.demand.require(frame, self._tracer.places)
         if frame is None or func is torch.Tensor.__iter__:
             return None
-        return given.cut()
+        return self._left_open_here(given.cut())
+
+    def _left_open_here(self, made: TracedList) -> TracedList:
+        made.place = self._tracer.places.here()
+        return made
 
 
 def _with_tensors(index: Any) -> Any:

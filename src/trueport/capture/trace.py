@@ -303,7 +303,7 @@ def _open_output(items: TracedList) -> Diagnostic:
         message="forward returns a list whose length is known only when the model runs; an ONNX model has its outputs"
         " written down once",
         place=items.place,
-        label="fills the list",
+        label="leaves the length open",
         fix="return one tensor: torch.stack(items) or torch.cat(items)",
     )
 

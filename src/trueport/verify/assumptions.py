@@ -156,6 +156,13 @@ class _Court:
         )
 
 
+def first_broken(graph: Graph, sizes: Sizes) -> SizeAssumption | None:
+    """The first assumption with a place that these sizes break, if one does."""
+    numbers = {s: sympy.Integer(sizes[free.name]) for s, free in graph.size_symbols.items() if free.name in sizes}
+    broken = (each for each in graph.assumptions if each.expr.xreplace(numbers) == sympy.false)
+    return next((each for each in broken if each.place.where is not None), None)
+
+
 def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
     name = next(graph.number_symbols[s] for s in assumption.expr.free_symbols if s in graph.number_symbols)
     return NumberFrozen(

@@ -12,6 +12,7 @@ from trueport.capture.graph import Graph, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
 from trueport.verify.arms import ArmCheck
+from trueport.verify.assumptions import first_broken, readable
 from trueport.verify.check import Options, check_model, limits_for
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.kept_alive import kept_alive
@@ -21,6 +22,7 @@ from trueport.verify.onnx_program import Laboratory, Lower
 from trueport.verify.reference import FlattenOutputs, Reference, RunEager
 from trueport.verify.results import Budget, CheckResult
 from trueport.verify.sandbox import shared_worker
+from trueport.verify.sizes import example_sizes
 from trueport.verify.steps import moved_steps
 from trueport.verify.tally import Decision
 
@@ -43,7 +45,8 @@ def check_exported(
     def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
         given = by_name(values)
         try:
-            return localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
+            found = localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
+            return found or _assumed(graph, example_sizes(job.leaves, values))
         except Exception:  # noqa: BLE001  a graph that was captured wrongly may not run at all; the difference stands
             return None
 
@@ -71,6 +74,15 @@ def check_exported(
         locate=locate,
         unreached=unreached,
     )
+
+
+def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
+    """Where the captured program gives what the file gives, it is the trace that went another way than eager goes here:
+    at the first thing that it assumed and that these sizes break."""
+    assumption = first_broken(graph, sizes)
+    if assumption is None:
+        return None
+    return Divergence(assumption.place, f"was traced with {readable(graph, assumption)}, which does not hold here")
 
 
 def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:

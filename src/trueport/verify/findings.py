@@ -117,8 +117,8 @@ def difference_found(
             )
 
 
-def structure_found(told: str, on: str) -> Diagnostic:
-    return WrongShape(message=f"{told}, on another input", seen=(f"input: {on}",))
+def structure_found(told: str, on: str, place: Place | None) -> Diagnostic:
+    return WrongShape(message=f"{told}, on another input", seen=(f"input: {on}",), place=place)
 
 
 def hardly_checked(on_example: bool, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:

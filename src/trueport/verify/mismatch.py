@@ -17,7 +17,7 @@ from trueport.verify.comparing import Comparer, Outcome
 from trueport.verify.evidence import Call, Evidence
 from trueport.verify.findings import difference_found, failure_found, structure_found
 from trueport.verify.moves import Candidate
-from trueport.verify.origin import origin_of
+from trueport.verify.origin import made_at, origin_of
 from trueport.verify.sandbox import FailureKind, WorkerFailure
 from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
@@ -69,7 +69,8 @@ class Investigation:
         no smaller than `not_below`.
         """
         if outcome.structure:
-            return [structure_found(outcome.structure, on)]
+            place = next(filter(None, map(self._made_at, self.comparer.output_names)), None)
+            return [structure_found(outcome.structure, on, self._frozen_at(outcome) or place)]
         if outcome.failure is not None and outcome.failure.kind is not FailureKind.REFUSES_INPUT:
             return [self._of_death(failed, on, outcome.failure, outcome)]
         agreeing = agreeing or self._agreeing_others()
@@ -89,7 +90,7 @@ class Investigation:
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
         place = (diverged.place if diverged is not None else None) or self._frozen_at(outcome)
         return [
-            difference_found(name, verdict.difference, on, facts, place)
+            difference_found(name, verdict.difference, on, facts, place or self._made_at(name))
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]
@@ -152,6 +153,10 @@ class Investigation:
     def _frozen_at(self, outcome: Outcome) -> Place | None:
         found = self._only_here(outcome)
         return _place(found[0].site) if found else None
+
+    def _made_at(self, output: str) -> Place | None:
+        """The line that made an output: where nothing tells at which operator a difference began."""
+        return made_at(self.blame.path, output)
 
     def _kept(self, shown: Outcome) -> tuple[str, ...]:
         if self.evidence is None:

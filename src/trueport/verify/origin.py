@@ -48,6 +48,26 @@ def origin_of(path: Path, complaint: str) -> Origin:
     return Origin()
 
 
+def made_at(path: Path, output: str) -> Place | None:
+    """Where an output of the model comes from: the nearest node before it whose place the file notes."""
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except (OSError, DecodeError):
+        return None
+    makers = {name: node for node in model.graph.node for name in node.output}
+    pending, seen = [output], set()
+    while pending:
+        name = pending.pop(0)
+        node = makers.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if (place := _place(node)) is not None:
+            return place
+        pending += node.input
+    return None
+
+
 def _described(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
     """`BitShift of opset 20, given int32 and int32`."""
     opset = next((known.version for known in model.opset_import if known.domain == node.domain), None)

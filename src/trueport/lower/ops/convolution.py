@@ -41,7 +41,8 @@ def convolution(
     strides, dilations = _each(stride, spatial), _each(dilation, spatial)
     if not transposed:
         return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
-    batched = input if input.rank == weight.rank else op.reshape(input, (1, *input.known_sizes))
+    alone = input.rank < weight.rank
+    batched = op.reshape(input, (1, *input.known_sizes)) if alone else input
     if groups == 1 and not op.sizes.is_positive(weight.known_sizes[0]):
         batched, weight = _one_more(op, batched, 1), _one_more(op, weight, 0)
     beyond = [max(0, -pad) for pad in after]
@@ -61,7 +62,7 @@ def convolution(
         result = op.Pad(result, op.ints(*nothing, 0, 0, *beyond))
         if bias is not None:
             result = op.Add(result, op.Unsqueeze(bias, op.ints(*range(1, 1 + spatial))))
-    return result if batched is input else op.Squeeze(result, op.ints(0))
+    return op.Squeeze(result, op.ints(0)) if alone else result
 
 
 def _conv(
@@ -77,13 +78,19 @@ def _conv(
     """With or without a batch."""
     alone = input.rank < weight.rank
     x = op.reshape(input, (1, *input.known_sizes)) if alone else input
-    if groups == 1 and not op.sizes.is_positive(x.known_sizes[1]):
+    channels = x.known_sizes[1]
+    may_be_none = groups == 1 and not op.sizes.is_positive(channels)
+    if may_be_none:
         # The runtime does not come back from a convolution of no channels: one of zeros changes nothing.
         x, weight = _one_more(op, x, 1), _one_more(op, weight, 1)
     if x.dtype == ir.DataType.DOUBLE:
         result = _by_products(op, x, weight, bias, strides, pads, dilations, groups)
     else:
         result = op.Conv(x, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
+    if may_be_none:
+        # Eager makes none of none, whatever the weight says.
+        made = op.Mul(op.Shape(weight, start=0, end=1), op.Min(op.sizes.length(channels), op.ints(1)))
+        result = op.Slice(result, op.ints(0), made, op.ints(1))
     return op.Squeeze(result, op.ints(0)) if alone else result
 
 
