@@ -153,8 +153,10 @@ def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
 
 
 def _candidates(graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]) -> Iterator[Mapping[sympy.Symbol, int]]:
-    """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds. Of three or more
-    sizes each by itself first, then as many combinations as there is time for."""
+    """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds.
+
+    Of three or more sizes each by itself first, then as many combinations as there is time for.
+    """
     mentioned = {int(n) + d for n in expr.atoms(sympy.Integer) for d in (-1, 0, 1) if abs(int(n)) < 1 << 20}
     per_symbol = []
     for symbol in symbols:

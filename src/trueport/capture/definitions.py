@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from trueport.capture.fft_defined import TRANSFORMS
+from trueport.capture.gradient_defined import GRADIENTS
 from trueport.capture.layers_defined import LAYERS
 from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
@@ -77,6 +78,7 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten._pad_packed_sequence.default: pad_packed,
     aten.pad_sequence.default: pad_sequences,
     **dict.fromkeys((aten.kaiser_window.default, aten.kaiser_window.periodic, aten.kaiser_window.beta), kaiser_window),
+    **GRADIENTS,
     **LAYERS,
     **PRODUCTS,
     **LINEAR_ALGEBRA,

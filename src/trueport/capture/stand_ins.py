@@ -17,6 +17,8 @@ from trueport.torch_internals import padded_sequence_of_packed
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
+_FOR_FREE_SIZES: set[Callable[..., Any]] = set()
+"""Functions that read the sizes of their tensors as plain numbers, and need their stand-in for those alone."""
 
 
 def stand_in_for(
@@ -26,7 +28,14 @@ def stand_in_for(
     replacement = _STAND_INS.get(function)
     if replacement is None:
         return None
-    return replacement if holds_symbol(args) or holds_symbol(tuple(kwargs.values())) else None
+    given = (*args, *kwargs.values())
+    if holds_symbol(given) or (function in _FOR_FREE_SIZES and holds_symbol([_sizes(each) for each in given])):
+        return replacement
+    return None
+
+
+def _sizes(given: Any) -> tuple[Any, ...]:
+    return tuple(given.shape) if isinstance(given, torch.Tensor) else ()
 
 
 def holds_symbol(data: Any) -> bool:
@@ -35,16 +44,22 @@ def holds_symbol(data: Any) -> bool:
     return isinstance(data, Symbolic)
 
 
-def _for(*functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def stands_in_for(
+    *functions: Callable[..., Any], reads_sizes: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it."""
+
     def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
             _STAND_INS[function] = replacement
+            if reads_sizes:
+                _FOR_FREE_SIZES.add(function)
         return replacement
 
     return register
 
 
-@_for(torch.tensor, torch.as_tensor, torch.scalar_tensor)
+@stands_in_for(torch.tensor, torch.as_tensor, torch.scalar_tensor)
 def tensor_of(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
     """A nested list that holds traced numbers, stacked."""
     if dtype is None:
@@ -67,7 +82,7 @@ def _kinds(data: Any) -> set[type]:
     return {{torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(data), type(data))}
 
 
-@_for(torch.linspace)
+@stands_in_for(torch.linspace)
 def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
     """As torch's kernel: from the start in the first half, from the end in the second, so that both ends are exact."""
     dtype = dtype or torch.get_default_dtype()
@@ -83,7 +98,7 @@ def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = N
     return torch.where((index < halfway) | ~several, from_start, from_end).to(dtype)
 
 
-@_for(torch.logspace)
+@stands_in_for(torch.logspace)
 def _logspace(
     start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: torch.dtype | None = None, **_: Any
 ) -> torch.Tensor:
@@ -92,14 +107,14 @@ def _logspace(
     return torch.pow(torch.full((), base, dtype=exponents.dtype), exponents).to(dtype)
 
 
-@_for(torch.hann_window)
+@stands_in_for(torch.hann_window)
 def _hann_window(
     window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **_: Any
 ) -> torch.Tensor:
     return _cosine_window(window_length, periodic, 0.5, 0.5, dtype)
 
 
-@_for(torch.hamming_window)
+@stands_in_for(torch.hamming_window)
 def _hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, **_: Any
 ) -> torch.Tensor:
@@ -114,7 +129,7 @@ def _cosine_window(length: Any, periodic: bool, alpha: float, beta: float, dtype
     return torch.where(single, torch.ones((), dtype=dtype), alpha - beta * torch.cos(turns))
 
 
-@_for(torch.kaiser_window)
+@stands_in_for(torch.kaiser_window)
 def kaiser_window(
     window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: torch.dtype | None = None, **_: Any
 ) -> torch.Tensor:
@@ -127,7 +142,7 @@ def kaiser_window(
     return torch.where(single, torch.ones((), dtype=dtype), window)
 
 
-@_for(torch.istft, torch.Tensor.istft)
+@stands_in_for(torch.istft, torch.Tensor.istft)
 def _istft(
     input: torch.Tensor,
     n_fft: int,
@@ -150,44 +165,7 @@ def _istft(
     return F.pad(signal, (0, missing))[..., :length]
 
 
-@_for(torch.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
-def _pool_whole(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
-    """Global average pooling written with a kernel that is the size of the picture."""
-    return _whole(input, kernel_size, stride, rest, options).mean(_axes(input, kernel_size), keepdim=True)
-
-
-@_for(F.max_pool1d, F.max_pool2d, F.max_pool3d)
-def _max_whole(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
-    return _whole(input, kernel_size, stride, rest, options).amax(_axes(input, kernel_size), keepdim=True)
-
-
-def _axes(input: torch.Tensor, kernel: Any) -> tuple[int, ...]:
-    rank = len(kernel) if isinstance(kernel, (list, tuple)) else 1
-    return tuple(range(-rank, 0))
-
-
-def _whole(
-    input: torch.Tensor, kernel: Any, stride: Any, rest: tuple[Any, ...], options: dict[str, Any]
-) -> torch.Tensor:
-    """The input itself, where the kernel covers all of it and nothing else is asked for."""
-    wanted = tuple(kernel) if isinstance(kernel, (list, tuple)) else (kernel,)
-    sizes = tuple(input.shape[-len(wanted) :])
-    same = all(_same_size(a, b) for a, b in zip(wanted, sizes, strict=True))
-    plain = not any(v for v in rest if v not in (0, True)) and not any(
-        v for v in options.values() if v not in (0, True)
-    )
-    if not (same and plain and (stride is None or holds_symbol(stride))):
-        raise NotImplementedError("pooling with a kernel that depends on a free size and is not the whole picture")
-    return input
-
-
-def _same_size(one: Any, other: Any) -> bool:
-    if isinstance(one, int) and isinstance(other, int):
-        return one == other
-    return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and one.node.expr == other.node.expr
-
-
-@_for(F.pad)
+@stands_in_for(F.pad)
 def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> torch.Tensor:
     """Padding with a traced number: zeros, and the number where nothing of the input is."""
     if mode != "constant" or not isinstance(value, Symbolic):
@@ -196,21 +174,21 @@ def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = Non
     return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
 
 
-@_for(F.one_hot)
+@stands_in_for(F.one_hot)
 def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
     return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
 
 
-_for(padded_sequence_of_packed())(pad_packed)
+stands_in_for(padded_sequence_of_packed())(pad_packed)
 
 
-@_for(torch.tril_indices)
+@stands_in_for(torch.tril_indices)
 def _tril_indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype = torch.int64, **_: Any) -> torch.Tensor:
     below = torch.arange(col) - torch.arange(row).unsqueeze(1) <= offset
     return below.nonzero().t().to(dtype)
 
 
-@_for(torch.triu_indices)
+@stands_in_for(torch.triu_indices)
 def _triu_indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype = torch.int64, **_: Any) -> torch.Tensor:
     above = torch.arange(col) - torch.arange(row).unsqueeze(1) >= offset
     return above.nonzero().t().to(dtype)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport.capture import pool_stand_ins as pool_stand_ins  # importing it registers what it holds
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open
@@ -97,7 +98,9 @@ class TorchCalls(TorchFunctionMode):
         elif args and is_open(args[0]) and (taking := _TAKING_LISTS.get(func)) is not None:
             return taking(*args, **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
-            return stand_in(*args, **kwargs)
+            answer = stand_in(*args, **kwargs)
+            if answer is not NotImplemented:
+                return answer
         elif func in _FOR_THE_USER:
             return func(*args, **kwargs)
         with self._tracer.places.torch_asking():

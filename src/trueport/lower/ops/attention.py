@@ -39,11 +39,14 @@ def attention(
         return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
     if enable_gqa:
         key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
-    if scale is None:
-        scale = 1 / math.sqrt(_known(query.known_sizes[-1]))
-    rank = key.rank
-    turned = op.transpose(key, [*range(rank - 2), rank - 1, rank - 2])
-    scores = op.MatMul(op.Mul(query, _factor(op, query, scale)), turned)
+    rank, keys = key.rank, key
+    scaled = op.Mul(query, _factor(op, query, scale))
+    if not op.sizes.is_positive(query.known_sizes[-1]):
+        # Where ONNX Runtime turns and multiplies at once, a product over nothing is whatever the memory held.
+        scaled = op.Pad(scaled, op.ints(*[0] * (2 * query.rank - 1), 1))
+        keys = op.Pad(key, op.ints(*[0] * (2 * rank - 1), 1))
+    turned = op.transpose(keys, [*range(rank - 2), rank - 1, rank - 2])
+    scores = op.MatMul(scaled, turned)
     if is_causal:
         scores = op.Add(scores, _causal(op, query, key))
     if attn_mask is not None:
@@ -57,17 +60,19 @@ def attention(
     return op.MatMul(weights, value)
 
 
-def _factor(op: Builder, query: Tensor, scale: float) -> Operand:
-    """ONNX Runtime makes a single factor an attribute of the product, in single precision; one per column stays."""
-    if query.element != ir.DataType.DOUBLE or not isinstance(width := query.known_sizes[-1], int) or width == 1:
+def _factor(op: Builder, query: Tensor, scale: float | None) -> Operand:
+    """What queries are multiplied by: one over the root of their width, unless it is given.
+
+    ONNX Runtime makes a single factor an attribute of the product, in single precision; one per column stays.
+    """
+    width = query.known_sizes[-1]
+    if scale is None:
+        if not isinstance(width, int):
+            return op.cast(op.Reciprocal(op.Sqrt(op.cast(op.sizes.length(width), ir.DataType.DOUBLE))), query.element)
+        scale = 1 / math.sqrt(width) if width else math.inf
+    if query.element != ir.DataType.DOUBLE or not isinstance(width, int) or width == 1:
         return scale
     return op.const(np.full(width, scale), ir.DataType.DOUBLE)
-
-
-def _known(size: object) -> int:
-    if not isinstance(size, int):
-        raise NotImplementedError(f"attention over a head size that is not fixed ({size}) needs an explicit scale")
-    return size
 
 
 def _for_each_query(op: Builder, query: Tensor, shared: Tensor) -> Tensor:
