@@ -212,7 +212,7 @@ class Run:
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        asked: Options = {**self.checking, "extra_sizes": judged.must_try}
+        asked: Options = {**self.checking, "extra_sizes": judged.must_try, "admits": judged.admits}
         state = Snapshot(job.model)
         if "budget" not in asked:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))

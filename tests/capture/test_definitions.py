@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+import trueport
 from tests.lower.ops.faithful import faithful
 
 ROWS = ({0},)
@@ -86,3 +87,50 @@ def test_products_of_free_sizes():
         return torch.kron(a, b), torch.linalg.multi_dot([a, b, c])
 
     faithful(forward, torch.randn(2, 3), torch.randn(3, 4), torch.randn(4, 5), free=({0, 1}, {0, 1}, {0, 1}))
+
+
+def test_gradient_by_steps_and_by_places():
+    def forward(x, places):
+        steps = torch.gradient(x, spacing=[2.0, 0.5], edge_order=2)
+        return *torch.gradient(x), *steps, *torch.gradient(x, spacing=[places], dim=0, edge_order=2)
+
+    places = torch.tensor([0.0, 0.5, 2.0, 3.0, 3.5])
+    at_least_3 = {0: torch.export.Dim("rows", min=3), 1: torch.export.Dim("columns", min=3)}
+    shapes = (at_least_3, {0: at_least_3[0]})
+    trueport.export(forward, (torch.randn(5, 4), places), dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("size", [(None, None), (3, None), (None, 2)])
+def test_adaptive_maxima_that_keep_a_free_axis(size):
+    """Torch takes the result's size as plain numbers."""
+
+    def forward(x):
+        return F.adaptive_max_pool2d(x, size), *F.adaptive_max_pool2d(x, size, return_indices=True)
+
+    faithful(forward, torch.randint(0, 5, (2, 3, 5, 4)).float(), free=({2, 3},))
+
+
+def test_adaptive_pooling_to_a_size_that_follows_from_a_free_one():
+    def forward(x):
+        half = x.shape[-1] // 2 + 1
+        pooled = F.adaptive_max_pool1d(x, half), F.adaptive_avg_pool1d(x, half)
+        return *pooled, F.interpolate(x, scale_factor=1.7, mode="area")
+
+    faithful(forward, torch.randn(2, 3, 6), free=({0, 2},))
+
+
+def test_pooling_over_the_whole_picture_by_one_number():
+    """`avg_pool2d(x, x.shape[3])` goes over both axes."""
+    side = {2: torch.export.Dim("side", min=1), 3: torch.export.Dim("side", min=1)}
+    for pool in (F.avg_pool2d, F.max_pool2d):
+        program = trueport.export(
+            lambda x, pool=pool: pool(x, x.shape[3]), (torch.randn(2, 3, 5, 5),), dynamic_shapes=(side,)
+        )
+        assert program(torch.randn(2, 3, 7, 7)).shape == (2, 3, 1, 1)
+
+
+def test_a_kernel_that_follows_from_another_axis_is_refused_at_its_line():
+    with pytest.raises(trueport.ExportError) as refused:
+        faithful(lambda x: F.avg_pool2d(x, x.shape[3]), torch.randn(2, 3, 9, 4), free=({2, 3},))
+    assert refused.value.diagnostics[0].where.line is not None
+    assert "kernel" in str(refused.value)

@@ -291,3 +291,41 @@ def test_a_branch_after_a_convolution_is_kept(bound):
 def test_the_kernel_of_a_convolution_is_no_assumption_about_the_batch():
     graph = assert_captured(nn.Conv2d(3, 4, 3), (x(2, 3, 6, 6),), dynamic_shapes=({0: "batch"},))
     assert not [assumption for assumption in graph.assumptions if "16" in str(assumption.expr)]
+
+
+# --- what torch takes for granted
+
+
+def test_squeeze_of_every_axis_takes_a_free_size_not_to_be_one():
+    """Whether the result has that axis depends on it: where it shows, the line and the way out are named."""
+
+    def model(y):
+        z = y * 2
+        return z.squeeze()
+
+    (found,) = errors(model, (x(4, 1, 3),), dynamic_shapes=ROWS)
+    assert found.code == "TP803"
+    assert line_of(found) == "return z.squeeze()"
+    assert "rows is not 1" in found.fix
+    assert_exported(model, (x(4, 1, 3),), [(x(2, 1, 3),)], dynamic_shapes=({0: Dim("rows", min=2)},))
+    assert_exported(lambda y: y.squeeze().sum(), (x(4, 1, 3),), [(x(1, 1, 3),)], dynamic_shapes=ROWS)
+
+
+def test_a_list_that_is_returned_with_an_open_length_names_the_line_that_makes_it():
+    for cut in (
+        lambda y: y.chunk(3),
+        lambda y: torch.unsafe_split(y, 2),
+        lambda y: torch.unbind_copy(y),
+    ):
+        (found,) = errors(cut, (x(6, 2),), dynamic_shapes=ROWS)
+        assert found.code == "TP104"
+        assert line_of(found).startswith("lambda y: ")
+
+
+def test_sizes_that_are_tied_by_a_sum_are_tried_together():
+    def model(y, places):
+        return torch.trapezoid(y, places)
+
+    assert_exported(
+        model, (x(2, 3), x(2, 3)), [(x(2, 5), x(2, 5))], dynamic_shapes=({0: "n", 1: "m"}, {0: "k", 1: "l"})
+    )

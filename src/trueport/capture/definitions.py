@@ -27,6 +27,11 @@ def _unbind(tensor: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
     return [tensor.select(dim, i) for i in range(tensor.shape[dim])]
 
 
+def _squeeze(tensor: torch.Tensor) -> torch.Tensor:
+    """Torch takes a free size not to be 1 here, and keeps no note of it."""
+    return tensor.squeeze([axis for axis, size in enumerate(tensor.shape) if size == 1])
+
+
 def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     """Torch broadcasts the two by plain sizes."""
     if dim is None:
@@ -70,6 +75,7 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 
 DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
+    aten.squeeze.default: _squeeze,
     aten.tensor_split.sections: _tensor_split,
     aten.take_along_dim.default: _take_along_dim,
     aten.tril_indices.default: _triangle_indices(torch.tril_indices),

@@ -14,13 +14,11 @@ aten = torch.ops.aten
 
 def _gradient(
     tensor: torch.Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
-) -> Any:
+) -> list[torch.Tensor]:
     """gradient(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]
 
     `spacing` is a distance, one for each axis, or for each axis the places of its elements.
     """
-    if all(isinstance(size, int) for size in tensor.shape):
-        return NotImplemented
     axes = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     apart = list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(axes)
     return [_along(tensor, axis, distance, edge_order) for axis, distance in zip(axes, apart, strict=True)]

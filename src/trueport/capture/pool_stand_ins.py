@@ -25,16 +25,16 @@ def _of_the_whole(rank: int, reduce: Callable[..., torch.Tensor]) -> Callable[..
                 "pooling with a kernel that follows from a free size, and is not the whole picture, is not carried",
                 "give the kernel as a number, or declare the axes of the picture as one free size if they are equal",
             )
-        return reduce(input, tuple(range(-rank, 0)), keepdim=True)
+        return reduce(input, tuple(range(-rank, 0)))
 
     return pool
 
 
-for _rank, _pools in enumerate(
-    ((torch.avg_pool1d, F.max_pool1d), (F.avg_pool2d, F.max_pool2d), (F.avg_pool3d, F.max_pool3d)), start=1
-):
-    for _pool, _reduce in zip(_pools, (torch.mean, torch.amax), strict=True):
-        stands_in_for(_pool)(_of_the_whole(_rank, _reduce))
+_MEANS: tuple[Any, ...] = (torch.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
+_MAXIMA: tuple[Any, ...] = (F.max_pool1d, F.max_pool2d, F.max_pool3d)
+for _rank in (1, 2, 3):
+    stands_in_for(_MEANS[_rank - 1])(_of_the_whole(_rank, lambda x, axes: x.mean(axes, keepdim=True)))
+    stands_in_for(_MAXIMA[_rank - 1])(_of_the_whole(_rank, lambda x, axes: x.amax(axes, keepdim=True)))
 
 
 def _same_size(one: Any, other: Any) -> bool:
@@ -74,16 +74,15 @@ def _adaptive_maxima(rank: int, with_indices: bool) -> Callable[..., Any]:
     return pool
 
 
-for _rank, _functions in enumerate(
-    (
-        (F.adaptive_max_pool1d, F.adaptive_max_pool1d_with_indices),
-        (F.adaptive_max_pool2d, F.adaptive_max_pool2d_with_indices),
-        (F.adaptive_max_pool3d, F.adaptive_max_pool3d_with_indices),
-    ),
-    start=1,
-):
-    for _function, _with_indices in zip(_functions, (False, True), strict=True):
-        stands_in_for(_function, reads_sizes=True)(_adaptive_maxima(_rank, _with_indices))
+_ADAPTIVE: tuple[Any, ...] = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
+_WITH_INDICES: tuple[Any, ...] = (
+    F.adaptive_max_pool1d_with_indices,
+    F.adaptive_max_pool2d_with_indices,
+    F.adaptive_max_pool3d_with_indices,
+)
+for _rank in (1, 2, 3):
+    stands_in_for(_ADAPTIVE[_rank - 1], reads_sizes=True)(_adaptive_maxima(_rank, with_indices=False))
+    stands_in_for(_WITH_INDICES[_rank - 1], reads_sizes=True)(_adaptive_maxima(_rank, with_indices=True))
 
 
 def _windowed_max(input: torch.Tensor, sizes: Sequence[Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -111,7 +110,10 @@ def _windowed_max(input: torch.Tensor, sizes: Sequence[Any]) -> tuple[torch.Tens
 
 def _laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tensor:
     """The elements that a table of indices [windows, longest] names along an axis, on two axes."""
-    return tensor.index_select(axis, table.flatten()).unflatten(axis, tuple(table.shape))
+    taken = tensor.index_select(axis, table.flatten())
+    shape = taken.shape
+    at = axis % len(shape)
+    return taken.reshape((*shape[:at], *table.shape, *shape[at + 1 :]))
 
 
 def _listed(sizes: Any, count: int) -> list[Any]:

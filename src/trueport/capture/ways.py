@@ -90,7 +90,8 @@ class Ways:
             way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE
             if not self._careful:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
-                apart = is_composite(op) or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
+                known = op in DEFINITIONS or is_composite(op)
+                apart = known or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
                 way = Way.DECOMPOSE if apart else Way.RECORD
         elif op in DEFINITIONS:
             way = Way.DECOMPOSE

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy
 from sympy.printing.precedence import PRECEDENCE
@@ -24,7 +24,7 @@ from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
 from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
 from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
-from trueport.load.job import Job
+from trueport.load.job import FreeSize, Job
 from trueport.verify.draw import draw
 from trueport.verify.sizes import example_sizes
 
@@ -43,6 +43,13 @@ class SizesJudged:
 
     diagnostics: tuple[Diagnostic, ...]
     must_try: tuple[Sizes, ...]
+    relations: tuple[SizeAssumption, ...] = ()
+    """What ties sizes to one another, and was told: sizes that break one are none of the model's."""
+    symbols: Mapping[sympy.Symbol, FreeSize] = field(default_factory=dict)
+
+    def admits(self, sizes: Sizes) -> bool:
+        """Whether sizes keep to the relations."""
+        return not any(_is_broken(relation, self.symbols, sizes) for relation in self.relations)
 
 
 def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True, seed: int = 0) -> SizesJudged:
@@ -55,7 +62,9 @@ def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True,
         court.say(_number_frozen(graph, assumption))
     for judged in judge(graph):
         court.settle(judged)
-    return SizesJudged(tuple(court.diagnostics), tuple(court.must_try))
+    return SizesJudged(
+        tuple(court.diagnostics), tuple(court.must_try), tuple(court.relations), dict(graph.size_symbols)
+    )
 
 
 class _Court:
@@ -69,6 +78,7 @@ class _Court:
         self._said: set[tuple[object, ...]] = set()
         self.diagnostics: list[Diagnostic] = []
         self.must_try: list[Sizes] = []
+        self.relations: list[SizeAssumption] = []
 
     def say(self, diagnostic: Diagnostic) -> None:
         key = (diagnostic.code, diagnostic.message, diagnostic.where)
@@ -83,6 +93,7 @@ class _Court:
             return
         if judged.relates and not assumption.user_code:
             self.say(_related(self._graph, assumption))
+            self.relations.append(assumption)
             return
         if not self._verified and not assumption.user_code:
             return
@@ -158,9 +169,16 @@ class _Court:
 
 def first_broken(graph: Graph, sizes: Sizes) -> SizeAssumption | None:
     """The first assumption with a place that these sizes break, if one does."""
-    numbers = {s: sympy.Integer(sizes[free.name]) for s, free in graph.size_symbols.items() if free.name in sizes}
-    broken = (each for each in graph.assumptions if each.expr.xreplace(numbers) == sympy.false)
+    broken = (each for each in graph.assumptions if _is_broken(each, graph.size_symbols, sizes))
     return next((each for each in broken if each.place.where is not None), None)
+
+
+def _is_broken(assumption: SizeAssumption, symbols: Mapping[sympy.Symbol, FreeSize], sizes: Sizes) -> bool:
+    numbers = {s: sympy.Integer(sizes[free.name]) for s, free in symbols.items() if free.name in sizes}
+    try:
+        return bool(assumption.expr.xreplace(numbers) == sympy.false)
+    except ZeroDivisionError:  # it says nothing of these sizes
+        return False
 
 
 def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:

@@ -56,6 +56,8 @@ class Options(TypedDict, total=False):
 
     extra_sizes: Sequence[Mapping[str, int]]
     """Sizes that must be tried."""
+    admits: Callable[[Mapping[str, int]], bool]
+    """Whether sizes keep to what ties them to one another."""
     seed: int
     at_least: int
     budget: Budget
@@ -153,7 +155,9 @@ def check_opened(
 
     def drawn() -> Iterator[Drawn]:
         extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
-        return draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
+        every = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
+        admits = options.get("admits")
+        return every if admits is None else (each for each in every if admits(each.sizes))
 
     comparer = Comparer(
         reference,

@@ -82,7 +82,12 @@ def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
     assumption = first_broken(graph, sizes)
     if assumption is None:
         return None
-    return Divergence(assumption.place, f"was traced with {readable(graph, assumption)}, which does not hold here")
+    held = readable(graph, assumption)
+    return Divergence(
+        assumption.place,
+        f"was traced with {held}, which does not hold here",
+        f"write the line so that it does the same for every size, or declare the range in which {held}",
+    )
 
 
 def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:

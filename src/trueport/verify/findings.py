@@ -81,7 +81,12 @@ def empty_refused(
 
 
 def difference_found(
-    name: str, difference: Difference, on: str, seen: tuple[str, ...], place: Place | None = None
+    name: str,
+    difference: Difference,
+    on: str,
+    seen: tuple[str, ...],
+    place: Place | None = None,
+    fix: str | None = None,
 ) -> Diagnostic:
     """An output that is not eager's. `place` is where the difference begins."""
     facts = (f"input: {on}", *seen)
@@ -91,21 +96,21 @@ def difference_found(
                 message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
-                fix=_REPORT,
+                fix=fix or _REPORT,
             )
         case DifferenceKind.DTYPE:
             return WrongDtype(
                 message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
-                fix=_REPORT,
+                fix=fix or _REPORT,
             )
         case DifferenceKind.STRUCTURE:
             return WrongShape(
                 message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
-                fix=_REPORT,
+                fix=fix or _REPORT,
             )
         case DifferenceKind.VALUES:
             spread = f"{difference.wrong} of {difference.count} elements differ"
@@ -113,7 +118,7 @@ def difference_found(
                 message=_values_message(name, difference),
                 seen=(facts[0], spread, *facts[1:]),
                 place=place,
-                fix=_REPORT,
+                fix=fix or _REPORT,
             )
 
 

@@ -35,6 +35,8 @@ class Divergence:
 
     place: Place | None
     fact: str
+    fix: str | None = None
+    """What to do about it, where it is no fault of a translation."""
 
 
 class Locate(Protocol):
@@ -87,10 +89,11 @@ class Investigation:
             return [failure_found(shown.failure, on, facts, place)]
         diverged = self._diverged(least, outcome, agreeing)
         begins = () if diverged is None else (diverged.fact,)
+        fix = None if diverged is None else diverged.fix
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
         place = (diverged.place if diverged is not None else None) or self._frozen_at(outcome)
         return [
-            difference_found(name, verdict.difference, on, facts, place or self._made_at(name))
+            difference_found(name, verdict.difference, on, facts, place or self._made_at(name), fix)
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]

@@ -75,3 +75,18 @@ def test_keys_and_values_have_one_length_and_it_stays_free(options, opset):
 def test_other_dtypes(dtype):
     report = trueport.check(F.scaled_dot_product_attention, heads(2, 3, 5, dtype, shared=4))
     assert report.verified
+
+
+def test_the_width_of_the_heads_may_be_free_and_nothing():
+    """ONNX Runtime's product with a transposed matrix leaves what the memory held, where there is nothing to sum."""
+
+    def forward(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    wide = {0: DYNAMIC, 1: DYNAMIC, 2: DYNAMIC}
+    program = trueport.export(
+        forward, (torch.randn(4, 3, 8), torch.randn(4, 6, 8), torch.randn(4, 6, 5)), dynamic_shapes=(wide,) * 3
+    )
+    for width in (7, 0):
+        others = (torch.randn(5, 2, width), torch.randn(5, 3, width), torch.randn(5, 3, 4))
+        torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import trueport
 from tests.lower.through_onnx import check, model_of
 
 BATCH = {0: {0: "batch"}}
@@ -212,3 +213,26 @@ def test_transformer_layers():
     check(layer, (torch.randn(2, 3, 8),), (torch.randn(4, 5, 8),), free=free)
     attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
     check(attention, (torch.randn(2, 3, 8), torch.randn(2, 4, 8), torch.randn(2, 4, 8)))
+
+
+def test_convolutions_with_a_kernel_that_is_given():
+    """All axes free, those of the channels too, of which eager makes none where it is given none."""
+    free = {0: {1: "channels", 2: "length"}, 1: {0: "made", 1: "channels", 2: "kernel"}, 2: {0: "made"}}
+
+    def inputs(channels, length, made, kernel):
+        return torch.randn(2, channels, length), torch.randn(made, channels, kernel), torch.randn(made)
+
+    others = (inputs(2, 9, 5, 2), inputs(0, 6, 4, 3))
+    check(lambda x, w, b: F.conv1d(x, w, b, stride=2, padding=1), inputs(3, 6, 4, 3), *others, free=free)
+
+
+def test_a_transposed_convolution_in_space_with_everything_free():
+    """Its sizes speak of nine symbols at once, which are judged in bounded time."""
+    dynamic = torch.export.Dim.DYNAMIC
+    axes = dict.fromkeys(range(1, 5), dynamic), dict.fromkeys(range(5), dynamic), {0: dynamic}
+    inputs = torch.randn(1, 3, 4, 4, 4), torch.randn(3, 3, 3, 3, 3), torch.randn(3)
+
+    def forward(x, weight, bias):
+        return F.conv_transpose3d(x, weight, bias, stride=2, padding=2, output_padding=1)
+
+    assert trueport.export(forward, inputs, dynamic_shapes=axes)(*inputs).shape == forward(*inputs).shape
