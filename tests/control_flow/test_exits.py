@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.control_flow.kept_alive import ROWS, assert_kept_alive
+from tests.control_flow.kept_alive import ROWS, assert_kept_alive, rows
 
 
 def given(*rows_of_numbers):
@@ -247,6 +247,42 @@ def test_else_with_return_inside():
         return found * 2
 
     every_way(model, loops=1)
+
+
+def test_while_that_returns_and_else_that_returns():
+    """Without a `break`, nothing but one of the two returns can end the function."""
+
+    def model(x):
+        i = 0
+        while i < len(x):
+            if x[i].max() > 1.2:
+                return x[i], i
+            i += 1
+        else:
+            return torch.zeros(3), -1
+
+    assert_kept_alive(model, *rows(5), rows(0, 1, 2, 9), dynamic_shapes=ROWS)
+
+
+def test_else_of_try_does_not_run_after_an_exit():
+    def model(x):
+        n = 0
+        for _ in range(5):
+            try:
+                if x.norm() < 1:
+                    continue
+                x = x / 2
+                if x[0] > 2:
+                    break
+            except RuntimeError:
+                x = x * 0
+            else:
+                n += 10
+            finally:
+                n += 1
+        return x, n
+
+    assert_kept_alive(model, (torch.ones(3),), [(torch.ones(3) * scale,) for scale in (0.1, 3, 40)])
 
 
 def test_exits_inside_with():

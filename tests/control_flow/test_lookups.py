@@ -79,3 +79,27 @@ def test_text_in_a_message():
         return x * t
 
     assert_kept_alive(model, THREE[1], THREE)
+
+
+@pytest.mark.parametrize("kind", [list, dict], ids=str)
+def test_counting_under_a_traced_key(kind):
+    def model(ids):
+        counts = [0] * 5 if kind is list else {k: 0 for k in range(5)}
+        for i in ids.tolist():
+            counts[i] += 1
+        return torch.tensor([counts[k] for k in range(5)])
+
+    many = [(torch.randint(0, 5, (count,)),) for count in (0, 1, 9)]
+    free = ({0: torch.export.Dim.DYNAMIC},)
+    assert_kept_alive(model, (torch.tensor([1, 4, 1]),), many, dynamic_shapes=free, loops=1)
+
+
+def test_an_item_replaced_at_a_traced_place():
+    def model(t, x):
+        same, mixed = [x, x + 1, x + 2], [x, x[:1], x[1:]]
+        same[t] = x * 10
+        same[int(t) - 1] += 1
+        mixed[t] = x * 5
+        return torch.stack(same), torch.cat(mixed)
+
+    assert_kept_alive(model, THREE[1], THREE)

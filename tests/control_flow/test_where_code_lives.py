@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
@@ -347,6 +348,74 @@ def test_a_callable_object():
 
     pick = Pick(4.0)
     both(lambda x: pick(x), ifs=1)
+
+
+class Stack:
+    """Its list is made in `__init__`, and changed by traced values."""
+
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def __len__(self):
+        return len(self.items)
+
+
+@dataclass
+class Kept:
+    total: torch.Tensor
+    rows: list = field(default_factory=list)
+
+    def add(self, row):
+        if row.sum() > 0:
+            self.total = self.total + row
+            self.rows.append(row)
+
+
+def test_lists_that_objects_are_made_with():
+    def model(x):
+        stack, kept = Stack(), Kept(torch.zeros(3))
+        stack.push(torch.zeros(3))
+        for row in x:
+            kept.add(row)
+            if row[0] > 0:
+                stack.push(row)
+            elif len(stack) > 1:
+                stack.items.pop()
+        return stack.items[-1] * len(stack), torch.stack([*kept.rows, kept.total])
+
+    assert_kept_alive(model, *rows(5), rows(0, 1, 9), dynamic_shapes=ROWS)
+    assert Kept(torch.zeros(3)).rows == [] and type(Kept(torch.zeros(3)).rows) is list
+
+
+class Box:
+    """What Python asks of an object, which must be a plain bool there, is asked in a trace as it is."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def __contains__(self, point):
+        return bool(((point >= self.low) & (point <= self.high)).all())
+
+    def __bool__(self):
+        return bool((self.high > self.low).any())
+
+    def __iter__(self):
+        for i in range(3):
+            if self.low[i] >= 0:
+                yield self.low[i]
+
+
+def test_special_methods():
+    def model(x):
+        box = Box(x.mean(0), x.amax(0))
+        y = x * 2 if x[0] in box else x
+        return y if box else -y, sum(box, torch.zeros(()))
+
+    both(model)
+    assert_kept_alive(model, (UP,), rows(1, 3), dynamic_shapes=ROWS)
 
 
 def test_a_class_defined_inside_the_function():

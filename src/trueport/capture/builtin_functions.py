@@ -29,8 +29,23 @@ def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
     """What to call instead of a builtin; None where the builtin itself does."""
     replacement = _TRACED.get(function) if isinstance(function, (type, BuiltinFunctionType)) else None
     if replacement is not None:
-        return functools.partial(replacement, control)
+        through = _with_generators if function in _GOING_THROUGH else _as_given
+        return functools.partial(through, control, replacement)
     return traced_math(function)
+
+
+_GOING_THROUGH = frozenset(
+    {sum, any, all, max, min, sorted, enumerate, zip, map, filter, list, tuple, functools.reduce}
+)
+
+
+def _as_given(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+    return replacement(control, *args, **kwargs)
+
+
+def _with_generators(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+    """An object of the user's whose `__iter__` decides is gone through like the generator that it is."""
+    return replacement(control, *(control.generator_behind(arg) or arg for arg in args), **kwargs)
 
 
 def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:
@@ -80,9 +95,12 @@ def as_bool(control: ControlFlow, value: Any) -> Any:
 
 
 @traced_for(len)
-def _len(_: ControlFlow, value: Any) -> Any:
+def _len(control: ControlFlow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
+    own = control.own_method(value, "__len__")
+    if own is not None:
+        return own()
     return value.length if is_open(value) or isinstance(value, OpenSequence) else len(value)
 
 

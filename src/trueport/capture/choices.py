@@ -67,10 +67,23 @@ def _under_each(container: Any, key: Chosen, default: Any) -> Any:
     return made_of(key.only(lambda candidate: candidate in container), container.__getitem__)
 
 
+def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
+    """Give a dict a value under the one of its keys that a traced one is; that it is one of them is assumed."""
+    held = contains(container, key)
+    if held is False:
+        raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
+    if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
+        TRACE.trace.check(held)
+    for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
+        container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
 def contains(container: Any, key: Any) -> Any:
     """Whether a mapping holds a traced key."""
-    if isinstance(key, Chosen):
-        return key.where(lambda candidate: candidate in container)
     found = [k for k in container if _may_be(key, k)]
     return RUNTIME_FUNCTIONS.or_(False, *[later(_is_key, key, k) for k in found])
 
@@ -84,12 +97,16 @@ def attribute(owner: Any, name: OpenText) -> Any:
 
 
 def _may_be(key: Any, candidate: Any) -> bool:
+    if isinstance(key, Chosen):
+        return key.where(lambda one: one == candidate) is not False
     if isinstance(key, OpenText):
         return isinstance(candidate, str) and key.number_in(candidate) is not None
     return isinstance(candidate, (bool, int, float))
 
 
 def _is_key(key: Any, candidate: Any) -> Any:
+    if isinstance(key, Chosen):
+        return key.where(lambda one: one == candidate)
     if isinstance(key, OpenText):
         return key.number == key.number_in(candidate)
     return _is_truth(key, candidate) if isinstance(key, torch.SymBool) else key == candidate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -14,6 +14,7 @@ from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SYMBOL = re.compile(r"[us][0-9]+|zu?f[0-9]+")
 """The name of a traced number, where it became text."""
 _TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool")
+_GENERATED = "<string>"
+"""The file of methods that `dataclass` writes, which make lists by `default_factory`."""
 _MOST_TAILS = 6
 """Each doubles what follows it."""
 
@@ -37,8 +40,16 @@ class NeedsRewrite(BaseException):
         self.code, self.place, self.roots = code, place, roots
 
 
+def _new_list() -> list[Any]:
+    made: list[Any] = RUNTIME_FUNCTIONS.list_([])
+    return made
+
+
 class NeedsTail(BaseException):
-    """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm."""
+    """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm.
+
+    Or something else was exchanged, and the trace has to start again.
+    """
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line}")
@@ -82,6 +93,21 @@ class Demand:
         """Ask for all of the user's functions that run just now, one after the other."""
         for frame in places.users_frames():
             self.require(frame, places)
+
+    def require_makers(self, owner: object | None, places: Places) -> None:
+        """Ask for the functions that may have made a list which traced values leave with an open length.
+
+        One of those that run just now made it, or the `__init__` of the object whose attribute it is.
+        """
+        self.require_callers(places)
+        for cls in type(owner).__mro__ if owner is not None else ():
+            init = vars(cls).get("__init__")
+            if not isinstance(init, FunctionType) or places.is_foreign(init.__code__):
+                continue
+            if init.__code__.co_filename != _GENERATED:
+                self.require_code(init.__code__, places.here(), (cls,))
+            elif self._rewriting is not None and self._rewriting.exchange(init.__closure__ or (), list, _new_list):
+                raise NeedsTail(init.__code__.co_firstlineno)
 
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""

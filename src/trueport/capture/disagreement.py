@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from trueport.diagnostics.base import Label
@@ -68,11 +68,16 @@ class Disagreement:
     __eq__ = __ne__ = __hash__ = _complain_too
 
 
-def holds_disagreement(value: Any) -> bool:
+def holds_disagreement(value: Any, depth: int = 5) -> bool:
     """Whether two arms did not agree on something in a structure."""
+    if isinstance(value, Disagreement) or depth == 0:
+        return isinstance(value, Disagreement)
     if isinstance(value, (list, tuple, dict)):
-        return any(map(holds_disagreement, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, Disagreement)
+        # An open list lets nobody go through it but in this way, and holds something that stands for its items.
+        items: Iterable[Any] = list.__iter__(value) if isinstance(value, list) else value
+        items = value.values() if isinstance(value, dict) else items
+        return any(holds_disagreement(item, depth - 1) for item in items)
+    return False
 
 
 def _fix(then: str, orelse: str) -> str:

@@ -18,7 +18,7 @@ from trueport.capture.parts import Parts as Parts
 from trueport.capture.parts import holds_items, no_size
 from trueport.capture.rows import ItemShape, NotAlike, Rows, numbers_in
 from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 
@@ -223,15 +223,28 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
-        if self._parts is None and not isinstance(index, torch.SymInt):
+        traced = isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+        if self._parts is None and not traced:
             list.__setitem__(self, index, value)
-            return
-        rows = self.rows()
+        elif traced or isinstance(index, int):
+            self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
+        else:
+            refuse("several items of a list of open length are replaced at once", "replace them one by one")
+
+    def _replace(self, index: Any, value: Any) -> None:
+        """Another item at a traced place, or in a list of open length."""
         try:
-            before, after = rows.part(None, index), rows.part(index + 1, None) if index != -1 else rows.part(0, 0)
-            self.hold(Parts((before,)).plus([value]).then(Parts((after,))))
+            rows = self.held.rows()
+            items = rows.with_item(index, value)
+            self.hold(Parts((items,)) if self.is_open else Parts.plain(items.exactly(list.__len__(self))))
         except NotAlike:
-            self._mixed()
+            if self.is_open:
+                self._mixed()
+            count, before = list.__len__(self), list(list.__iter__(self))
+            for i, item in enumerate(before):
+                here = (index == i) | (index == i - count)
+                kept = RUNTIME_FUNCTIONS.ternary(here, lambda: value, lambda item=item: item)  # type: ignore[misc]
+                list.__setitem__(self, i, kept)
 
     def __iter__(self) -> Any:
         return list.__iter__(self) if self._parts is None else iter(OpenSequence(self.length, self.__getitem__))

@@ -94,7 +94,7 @@ class Learner:
         if (id(change.container), None) in self._plan.contents:
             return False
         if isinstance(change.container, list) and len(change.before) != len(change.after):
-            self._plan.tracer.demand.require_callers(self._plan.tracer.places)
+            self._plan.tracer.demand.require_makers(change.owner, self._plan.tracer.places)
         slot = Slot("a container", change.before)
         self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
         return True

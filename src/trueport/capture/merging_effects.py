@@ -25,11 +25,12 @@ def merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Ch
         change = one.get(key) or other[key]
         a = one[key].after if key in one else change.before
         b = other[key].after if key in other else change.before
-        merged.append((change.container, _content(merging, a, b, change.container)))
+        merged.append((change.container, _content(merging, a, b, change)))
     return merged
 
 
-def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
+def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
+    container = change.container
     if isinstance(container, CellType):
         return merging.merge(then, orelse, "a name of the function around it")
     if isinstance(then, Parts):
@@ -43,7 +44,7 @@ def _content(merging: Merging, then: Any, orelse: Any, container: Any) -> Any:
             Disagreement("a set", "one", "another", merging.place, merging.again).complain()
         return then
     if len(then) != len(orelse):
-        merging.tracer.demand.require_callers(merging.tracer.places)  # in rewritten code, its length may be open
+        merging.tracer.demand.require_makers(change.owner, merging.tracer.places)  # there, its length may be open
     if len(then) == len(orelse):
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
     lengths = (f"{len(then)} items long", f"{len(orelse)} items long")

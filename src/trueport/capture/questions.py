@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
+from functools import partial
 from types import FunctionType, GeneratorType
 from typing import Any
 
@@ -58,7 +59,15 @@ class Questions:
             return value.where(bool)
         if is_open(value) or isinstance(value, OpenSequence):
             return self.truth(value.length)
-        return bool(value)
+        asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
+        return bool(value) if asked is None else self.truth(asked())
+
+    def own_method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """A method that the user's class defines, of which Python itself would take no traced answer."""
+        method = getattr(type(value), name, None)
+        if not isinstance(method, FunctionType) or self.tracer.places.is_foreign(method.__code__):
+            return None
+        return partial(method, value)
 
     def negate(self, value: Any) -> Any:
         truth = self.truth(value)
@@ -134,10 +143,10 @@ class Questions:
     def generator_behind(self, over: Any) -> Any:
         if isinstance(over, Generated):
             return over
-        own = getattr(type(over), "__iter__", None)
-        if not isinstance(own, FunctionType) or self.tracer.places.is_foreign(own.__code__):
+        own = self.own_method(over, "__iter__")
+        if own is None:
             return None
-        started = own(over)  # an object of the user's, whose `__iter__` may be such a generator
+        started = own()  # an object of the user's, whose `__iter__` may be such a generator
         return started if isinstance(started, Generated) else None
 
     # --- lookups
@@ -150,11 +159,17 @@ class Questions:
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
         return choices.looked_up(container, key, *default)
 
+    def put_under(self, container: Any, key: Any, value: Any) -> None:
+        choices.put_under(container, key, value)
+
     def holds(self, container: Any, item: Any) -> Any:
         if is_open(container):
             container = container.whole()
         if isinstance(container, torch.Tensor):
             return (container == item).any().item()
+        own = self.own_method(container, "__contains__")
+        if own is not None:
+            return self.truth(own(item))
         if self.decides_lookup(container, item) and not isinstance(container, (tuple, list)):
             return choices.contains(container, item)
         return None

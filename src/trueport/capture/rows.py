@@ -257,6 +257,22 @@ class Rows:
             raise NotAlike
         return Rows(self.shape, tuple(tensor[start:stop] for tensor in self.read().tensors))
 
+    def with_item(self, index: Any, value: Any) -> Rows:
+        """The items, of which one is another now."""
+        if any(column.is_packed for column in self.shape.columns):
+            raise NotAlike
+        other = self.shape.and_of(ItemShape.of([value], lambda _: False))
+        if not other.same_as(self.shape):
+            raise NotAlike
+        new = zip(self.read().tensors, self.shape.rows([value]).tensors, strict=True)
+        number = torch.full((), torch.sym_ite(index, 1, 0) if isinstance(index, torch.SymBool) else index)
+        made = []
+        for tensor, row in new:
+            place = torch.where(number < 0, number + tensor.shape[0], number)
+            here = (torch.arange(tensor.shape[0]) == place).reshape(-1, *[1] * (tensor.dim() - 1))
+            made.append(held_together(torch.where(here, row, tensor), (tensor, row)))
+        return Rows(self.shape, tuple(made))
+
     def backwards(self) -> Rows:
         """The items in the other order."""
         if any(column.is_packed for column in self.shape.columns):

@@ -104,9 +104,15 @@ _rule(aten.prod.default)(lambda a: a.prod())
 _rule(aten.stack.default)(lambda parts, dim=0: np.stack(parts, dim))
 _rule(aten.cat.default)(lambda parts, dim=0: np.concatenate(parts, dim))
 _rule(aten.unbind.int, aten.unbind_copy.int)(lambda a, dim=0: list(np.moveaxis(a, dim, 0)))
-_rule(aten.select.int, aten.select_copy.int)(lambda a, dim, index: np.take(a, index, dim))
 _rule(aten.unsqueeze.default, aten.unsqueeze_copy.default)(np.expand_dims)
 _rule(aten.view.default, aten.view_copy.default, aten._unsafe_view.default, aten.reshape.default)(np.reshape)
+
+
+@_rule(aten.select.int, aten.select_copy.int)
+def _select(a: Elements, dim: int, index: Any) -> Elements:
+    if not isinstance(index, int):  # which of them, only the run tells
+        raise _Unknown
+    return np.asarray(np.take(a, index, dim), dtype=object)
 
 
 @_rule(aten.full.default)

@@ -34,6 +34,8 @@ class Change:
     container: Any
     before: Any
     after: Any
+    owner: Any = None
+    """The object of which it is an attribute, if it is one."""
 
     def apart(self, tracer: Tracer) -> Change:
         """While the region is still open: items of a list that it wrote in place are taken as they are now."""
@@ -50,6 +52,7 @@ class World:
         """`blocks` are the functions that make up the arm; `names` of theirs are looked after elsewhere."""
         self._kept: dict[int, tuple[Any, Any]] = {}
         self._others: set[int] = set()
+        self._owners: dict[int, Any] = {}
         for block in blocks:
             for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
                 if name in names:
@@ -104,6 +107,7 @@ class World:
             return
         self._kept[id(attributes)] = (attributes, dict(attributes))
         for held in attributes.values():
+            self._owners.setdefault(id(held), owner)
             if not isinstance(held, torch.nn.Module):
                 self._keep(held, depth - 1)
 
@@ -116,7 +120,7 @@ class World:
         return [now for now, _ in self._kept.values() if isinstance(now, (list, dict, set, deque))]
 
     def changes(self) -> list[Change]:
-        return [Change(now, before, _copy(now)) for now, before in self._changed()]
+        return [Change(now, before, _copy(now), self._owners.get(id(now))) for now, before in self._changed()]
 
     def tensors(self) -> list[torch.Tensor]:
         """The tensors that the containers held when the arm began."""

@@ -77,6 +77,9 @@ class Trace(Protocol):
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any: ...
 
+    def put_under(self, container: Any, key: Any, value: Any) -> None:
+        """A dict is given a value under one of its plain keys, which a traced one chooses."""
+
     def holds(self, container: Any, item: Any) -> Any:
         """Whether a container holds an item, where either is traced; None where Python can tell."""
 

@@ -43,13 +43,52 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     return node
 
 
+_PLAIN_KEYS = (ast.Slice, ast.Tuple, ast.Constant, ast.UnaryOp)
+
+
 def rewrite_lookup(rewriter: Rewriter, node: ast.Subscript) -> ast.expr:
     """`table[key]` where the key may be traced. Slices, and what is written down plainly, stay."""
     rewriter.generic_visit(node)
-    plain = (ast.Slice, ast.Tuple, ast.Constant, ast.UnaryOp)
-    if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, plain):
+    if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, _PLAIN_KEYS):
         return node
     return same_place(runtime("item", node.value, node.slice), node)
+
+
+def rewrite_storing(node: ast.Assign) -> ast.stmt:
+    """`table[key] = value`, after its parts were rewritten."""
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, ast.Subscript) or isinstance(target.slice, _PLAIN_KEYS):
+        return node
+    return same_place(ast.Expr(value=runtime("put_item", node.value, target.value, target.slice)), node)
+
+
+def rewrite_updating(rewriter: Rewriter, node: ast.AugAssign) -> ast.stmt:
+    """`table[key] += value`: the table and the key are evaluated once, and the item before the value."""
+    rewriter.generic_visit(node)
+    target = node.target
+    if not isinstance(target, ast.Subscript) or isinstance(target.slice, _PLAIN_KEYS):
+        return node
+    word = ast.Constant(_IN_PLACE[type(node.op)])
+    update = runtime("update_item", target.value, target.slice, word, rewriter.lazily(node.value))
+    return same_place(ast.Expr(value=update), node)
+
+
+_IN_PLACE = {
+    ast.Add: "iadd",
+    ast.Sub: "isub",
+    ast.Mult: "imul",
+    ast.MatMult: "imatmul",
+    ast.Div: "itruediv",
+    ast.FloorDiv: "ifloordiv",
+    ast.Mod: "imod",
+    ast.Pow: "ipow",
+    ast.LShift: "ilshift",
+    ast.RShift: "irshift",
+    ast.BitOr: "ior",
+    ast.BitXor: "ixor",
+    ast.BitAnd: "iand",
+}
+"""The functions of `operator` that augmented assignments call."""
 
 
 def rewrite_text(rewriter: Rewriter, node: ast.JoinedStr) -> ast.expr:

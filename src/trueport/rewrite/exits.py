@@ -53,10 +53,7 @@ class Exits:
             if isinstance(statement, _FUNCTIONS):
                 out.append(statement)
             elif isinstance(statement, _LOOPS):
-                returns = contains(statement, ast.Return)
-                out += self.loop(statement, self._loops)
-                if returns:
-                    out.append(self._return_if_returned(statement))
+                out += self.loop(statement, self._loops, self._return_if_returned)
             elif isinstance(statement, (ast.With, ast.Try)) and contains(statement, ast.Return):
                 out += self._block_with_returns(statement)
             else:
@@ -68,9 +65,9 @@ class Exits:
                 out.append(statement)
         return out
 
-    def _return_if_returned(self, at: ast.stmt) -> ast.stmt:
+    def _return_if_returned(self, at: ast.stmt, otherwise: Sequence[ast.stmt] = ()) -> ast.stmt:
         leave = ast.Return(value=name(self._result))
-        return same_place(ast.If(test=name(self._returned), body=[leave], orelse=[]), at)
+        return same_place(ast.If(test=name(self._returned), body=[leave], orelse=list(otherwise)), at)
 
     def _block_with_returns(self, block: ast.With | ast.Try) -> list[ast.stmt]:
         """`with …: if c: return a` followed by more: the return is carried out behind the block."""
@@ -78,6 +75,8 @@ class Exits:
         parts = [block.body] if isinstance(block, ast.With) else [block.body, block.orelse, block.finalbody]
         if isinstance(block, ast.Try):
             parts += [handler.body for handler in block.handlers]
+        if isinstance(block, ast.Try):
+            self._else_of_try(block, flags)
         for part in parts:
             part[:] = self._convert(self._inner(part), flags)
         start = [assign(flags.skip, ast.Constant(False), block), assign(self._returned, ast.Constant(False), block)]
@@ -99,9 +98,15 @@ class Exits:
         return out
 
     def loop(
-        self, loop: ast.For | ast.AsyncFor | ast.While, around: Callable[[Sequence[ast.stmt]], list[ast.stmt]]
+        self,
+        loop: ast.For | ast.AsyncFor | ast.While,
+        around: Callable[[Sequence[ast.stmt]], list[ast.stmt]],
+        leave: Callable[[ast.stmt, Sequence[ast.stmt]], ast.stmt] | None = None,
     ) -> list[ast.stmt]:
-        """A loop without exits and without `else`; `around` rewrites what belongs to the block that it stands in."""
+        """A loop without exits and without `else`; `around` rewrites what belongs to the block that it stands in.
+
+        `leave` makes the branch after it that returns, if the loop did, and otherwise does the rest.
+        """
         flags = self._new_flags()
         leaves = own_exits(loop.body)
         before: list[ast.stmt] = []
@@ -116,12 +121,14 @@ class Exits:
         loop.body = body
         after = around(loop.orelse)
         loop.orelse = []
-        breaks = leaves & {ast.Break, ast.Return}
-        if breaks:
+        leaving = leave is not None and ast.Return in leaves
+        if leaves & {ast.Break, ast.Return}:
             before.append(assign(flags.broke, ast.Constant(False), loop))
             loop.tp_broke = flags.broke  # type: ignore[union-attr]
-            if after:
+            if after and not (leaving and ast.Break not in leaves):
                 after = [same_place(ast.If(test=negation(name(flags.broke)), body=after, orelse=[]), loop)]
+        if leave is not None and leaving:
+            after = [leave(loop, after)]
         return [*before, loop, *after]
 
     def _convert(self, statements: Sequence[ast.stmt], flags: _Flags) -> list[ast.stmt]:
@@ -144,6 +151,8 @@ class Exits:
             if isinstance(statement, ast.If) and own_exits([statement]):
                 return out + self._convert_if(statement, rest, flags)
             if isinstance(statement, (ast.With, ast.Try)) and own_exits([statement]):
+                if isinstance(statement, ast.Try):
+                    self._else_of_try(statement, flags)
                 for field in ("body", "orelse", "finalbody"):
                     if getattr(statement, field, None):
                         setattr(statement, field, self._convert(getattr(statement, field), flags))
@@ -162,6 +171,12 @@ class Exits:
                 return [*out, statement, left]
             out.append(statement)
         return out
+
+    def _else_of_try(self, block: ast.Try, flags: _Flags) -> None:
+        """The `else` of a `try` that was left by an exit does not run."""
+        if block.orelse and own_exits(block.body):
+            test = negation(name(flags.skip))
+            block.orelse[:] = [same_place(ast.If(test=test, body=list(block.orelse), orelse=[]), block)]
 
     def _convert_if(self, branch: ast.If, rest: list[ast.stmt], flags: _Flags) -> list[ast.stmt]:
         if always_leaves(branch.body):

@@ -13,7 +13,7 @@ import linecache
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from trueport.rewrite.build import RUNTIME
@@ -41,6 +41,7 @@ class Rewriting:
     rewritten: dict[CodeType, CodeType] = field(default_factory=dict)
     _tails: dict[CodeType, frozenset[int]] = field(default_factory=dict)
     _originals: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
+    _cells: list[tuple[CellType, object]] = field(default_factory=list)
     _ours: dict[CodeType, CodeType] = field(default_factory=dict)
     """Every piece of rewritten code, with the original that it was made from."""
     _roots: dict[CodeType, tuple[Any, ...]] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class Rewriting:
         with _LOCK:
             wanted = list(self.rewritten)
             roots = dict(self._roots)
-            self.end()
+            self._put_back()
             self._tails[original] = self._tails.get(original, frozenset()) | {line}
             for each in wanted:
                 self.add(each, roots[each])
@@ -106,7 +107,23 @@ class Rewriting:
                 function.__code__ = changed
         return found
 
+    def exchange(self, cells: Iterable[CellType], old: object, new: object) -> bool:
+        """Put something else into those cells of a function that hold `old`; False where none does."""
+        with _LOCK:
+            found = [cell for cell in cells if cell.cell_contents is old]
+            for cell in found:
+                self._cells.append((cell, old))
+                cell.cell_contents = new
+        return bool(found)
+
     def end(self) -> None:
+        with _LOCK:
+            for cell, content in self._cells:
+                cell.cell_contents = content
+            self._cells.clear()
+            self._put_back()
+
+    def _put_back(self) -> None:
         with _LOCK:
             for function, code in reversed(self._originals):
                 function.__code__ = code

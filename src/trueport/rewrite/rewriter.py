@@ -141,7 +141,10 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         _mark_lists(node.value)
         self.generic_visit(node)
-        return comprehensions.rewrite_taking_apart(node)
+        return calls.rewrite_storing(comprehensions.rewrite_taking_apart(node))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        return calls.rewrite_updating(self, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         return booleans.rewrite_bool_op(self, node)

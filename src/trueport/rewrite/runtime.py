@@ -7,6 +7,7 @@ eagerly like the code that it was made from, on any other thread too.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -219,6 +220,18 @@ class RuntimeFunctions(Comparing):
         if trace is not None and trace.decides_lookup(container, key):
             return trace.looked_up(container, key)
         return container[key]
+
+    @staticmethod
+    def put_item(value: Any, container: Any, key: Any) -> None:
+        trace = TRACE.trace
+        if trace is not None and isinstance(container, dict) and trace.decides_lookup(container, key):
+            trace.put_under(container, key, value)
+        else:
+            container[key] = value
+
+    def update_item(self, container: Any, key: Any, word: str, value: Thunk) -> None:
+        item = self.item(container, key)
+        self.put_item(getattr(operator, word)(item, value()), container, key)
 
     @staticmethod
     def get(container: Any, key: Any, *default: Any) -> Any:
