@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.control_flow.kept_alive import assert_kept_alive
+from tests.control_flow.kept_alive import assert_kept_alive, refused
 
 X = torch.tensor([0.5, -1.0, 2.0])
 THREE = [(torch.tensor(k), X) for k in (0, 1, 2)]
@@ -98,8 +98,19 @@ def test_an_item_replaced_at_a_traced_place():
     def model(t, x):
         same, mixed = [x, x + 1, x + 2], [x, x[:1], x[1:]]
         same[t] = x * 10
-        same[int(t) - 1] += 1
+        same[int(t) - 1] = same[int(t) - 1] + 1
         mixed[t] = x * 5
         return torch.stack(same), torch.cat(mixed)
 
     assert_kept_alive(model, THREE[1], THREE)
+
+
+def test_an_item_that_is_written_in_place_is_never_a_copy():
+    """`same[i] += 1` writes to `x` itself where that is the item: right, or told."""
+
+    def model(t, x):
+        same = [x, x + 1, x + 2]
+        same[int(t)] += 1
+        return torch.stack(same), x * 2
+
+    assert refused(model, THREE[1]).code == "TP103"

@@ -15,6 +15,7 @@ import torch
 from trueport.capture.chosen import Chosen, chosen, later, made_of
 from trueport.capture.indexing import get_item
 from trueport.capture.merging import Symbolic
+from trueport.capture.rows import held_together
 from trueport.capture.texts import OpenText
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 
@@ -41,7 +42,7 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         values = list(container)
         alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
         if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
-            return get_item(torch.stack(values), number)
+            return get_item(held_together(torch.stack(values), values), number)
         count = len(values)
         tests: list[Callable[[], Any]] = [later(_is_position, number, i, count) for i in range(count)]
     else:
