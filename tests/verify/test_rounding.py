@@ -57,6 +57,18 @@ def test_which_of_many_equal_candidates_wins_accuses_nobody():
     assert trueport.export(Detections().eval(), (torch.rand(1, 3, 9, 9),)).report.verified
 
 
+class Phases(nn.Module):
+    """Where frequencies cancel, the sign of what is left decides between the angles 0 and pi."""
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True).angle()
+
+
+def test_the_phase_of_nothing_accuses_nobody():
+    program = trueport.export(Phases(), (torch.rand(1, 40),), dynamic_shapes=({0: "batch", 1: "time"},))
+    assert program.report.verified
+
+
 def test_whole_numbers_and_views_are_not_moved():
     x = torch.tensor([1.0, 2.5, 0.0])
     with RoundedOtherwise(0):

@@ -6,11 +6,15 @@ normalisations divides the last bit of what should be nothing by what should be 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 
 from trueport.torch_internals import TorchDispatchMode
+
+_SUMS = re.compile("mm|mv|dot|einsum|sum|mean|var|std|norm|conv|fft|linalg|attention|pool")
+"""Operators that add up many numbers, by their names."""
 
 
 class RoundedOtherwise(TorchDispatchMode):
@@ -26,13 +30,19 @@ class RoundedOtherwise(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if any(each.alias_info is not None for each in func._schema.returns):
             return result  # a view, or written in place: the same numbers under another name
-        return self._moved(result)
+        return self._moved(result, _SUMS.search(func.__name__) is not None)
 
-    def _moved(self, tensor: Any) -> Any:
+    def _moved(self, tensor: Any, sums: bool) -> Any:
         if isinstance(tensor, tuple | list):
-            return type(tensor)(self._moved(each) for each in tensor)
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point() or tensor.device.type != "cpu":
+            return type(tensor)(self._moved(each, sums) for each in tensor)
+        if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
             return tensor
-        signs = torch.randint(0, 2, tuple(tensor.shape), generator=self._chance) * 2 - 1
-        moved = tensor * (1 + torch.finfo(tensor.dtype).eps * signs.to(tensor.dtype))
+        if tensor.is_complex():
+            return torch.view_as_complex(self._moved(torch.view_as_real(tensor.resolve_conj()), sums))
+        if not tensor.is_floating_point():
+            return tensor
+        signs = (torch.randint(0, 2, tuple(tensor.shape), generator=self._chance) * 2 - 1).to(tensor.dtype)
+        # What is left where large parts cancel is rounded as they were.
+        size = tensor.abs().amax() if sums and tensor.numel() else tensor
+        moved = tensor + torch.finfo(tensor.dtype).eps * size * signs
         return moved if self._whole else torch.where(tensor == tensor.round(), tensor, moved)

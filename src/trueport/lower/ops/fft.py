@@ -31,7 +31,7 @@ def fft_r2c(op: Builder, self: Tensor, dim: Sequence[int], normalization: int, o
     axes = [axis % self.rank for axis in dim]
     lengths = [self.known_sizes[axis] for axis in axes]
     z = _dft(op, op.Unsqueeze(self, op.ints(-1)), axes[-1], lengths[-1], onesided=int(onesided))
-    z = _real_where_eager_is(op, z, axes[-1], lengths[-1], op.result.shape[axes[-1]])
+    z = _real_where_eager_is(op, z, self.rank, axes[-1], lengths[-1], op.result.shape[axes[-1]])
     for axis, length in zip(axes[:-1], lengths[:-1], strict=True):
         z = _dft(op, z, axis, length)
     return Complex(_normalised(op, z, lengths, normalization))
@@ -62,14 +62,14 @@ def fft_c2r(op: Builder, self: Complex, dim: Sequence[int], normalization: int, 
     return Complex(_normalised(op, pairs, lengths, normalization, inverse=True)).real(op)
 
 
-def _real_where_eager_is(op: Builder, pairs: Tensor, axis: int, length: Size, bins: Size) -> Tensor:
+def _real_where_eager_is(op: Builder, pairs: Tensor, rank: int, axis: int, length: Size, bins: Size) -> Tensor:
     """The sum and the highest frequency of real numbers are real, and eager gives 0 for their imaginary parts.
 
     ONNX Runtime leaves rounding errors there, which decide between the angles pi and -pi.
     """
     at = op.range(bins)
     real = op.Or(op.Equal(at, 0), op.Equal(op.Mul(at, 2), op.size(length)))
-    along = [1] * (len(op.result.shape) + 1)
+    along = [1] * (rank + 1)
     along[axis] = -1
     places = op.And(op.Reshape(real, op.ints(*along)), op.const([False, True]))
     return op.Where(places, op.const(0, pairs.element), pairs)
@@ -148,6 +148,8 @@ def stft(
         cut = op.Mul(cut, op.Unsqueeze(shape, op.ints(1)))
     half = onesided is not False and not isinstance(self, Complex)
     z = _dft(op, cut, self.rank, n_fft, onesided=int(half))
+    if not isinstance(self, Complex):
+        z = _real_where_eager_is(op, z, self.rank + 1, self.rank, n_fft, n_fft // 2 + 1 if half else n_fft)
     z = _normalised(op, z, [n_fft], _BY_ROOT if normalized else 0)
     order = list(range(self.rank + 2))
     order[-3], order[-2] = order[-2], order[-3]
