@@ -55,7 +55,7 @@ class ControlFlow(Questions):
     def __init__(self, tracer: Tracer, model: torch.nn.Module) -> None:
         super().__init__(tracer)
         self._model = model
-        self._loops = Loops(self)
+        self.loops = Loops(self)
 
     # --- branches
 
@@ -183,7 +183,7 @@ class ControlFlow(Questions):
             body()
             return self.truth(test())
 
-        if not self._loops.run(step, state, trips=None, first=first, blocks=(test, body)):
+        if not self.loops.run(step, state, trips=None, first=first, blocks=(test, body)):
             self._when(True if first is None else first, lambda: self._while_after_first(test, body, state), state)
 
     def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
@@ -211,7 +211,7 @@ class ControlFlow(Questions):
             body(sequence.at(iteration))
             return self.negate(stop())
 
-        if not self._loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop)):
+        if not self.loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop)):
             self._when(sequence.length > 0, lambda: self._for_after_first(sequence, body, stop, state), state)
 
     def _for_after_first(
@@ -261,7 +261,7 @@ class ControlFlow(Questions):
 
     def may_be(self, made: torch.Tensor, parts: Iterable[torch.Tensor]) -> None:
         if self.tracer.careful:
-            self.tracer.link(made, [part for part in parts if self.tracer.is_whole(part)])
+            self.tracer.link(made, self.loops.written_by_others(made, parts))
 
 
 def _nothing(*_: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
 from trueport.capture.loop_tangles import Tangles
 from trueport.capture.merging import Symbolic, inside
+from trueport.capture.rows import Rows
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
@@ -144,7 +146,9 @@ class Results:
             assert held is not None
             items = filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark))
             if items is None:
-                settled.append((filled, [self._settle(filled.slot, filled.end, inits, outputs, results)]))
+                rows = self._settle(filled.slot, filled.end, inits, outputs, results)
+                settled.append((filled, [rows]))
+                self._shows_parts(rows, [part.tensors if isinstance(part, Rows) else part for part in held.parts])
                 filled.before = Parts(())
                 continue
             unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
@@ -172,12 +176,23 @@ class Results:
             made.append(wrapper)
             if self._tracer.careful:
                 self._stands_for(wrapper, item, traced)
+                self._shows_parts([wrapper], item)
         return tuple(made)
+
+    def _shows_parts(self, rows: Iterable[torch.Tensor], items: Any) -> None:
+        """A list of views is out of date where somebody writes, after the loop, what they are parts of."""
+        if self._tracer.careful:
+            held = [v for leaf in flatten(items, "item")[0] if isinstance(v := leaf.value, torch.Tensor)]
+            shown = self._plan.control.loops.rows_shown
+            views = [tensor for tensor in held if not self._tracer.is_whole(tensor)]
+            views += (view for tensor in held for view in shown.get(self._tracer.memory_of(tensor), ()))
+            for tensor in rows:
+                self._tracer.link(tensor, views, as_stale=False)
 
     def _stands_for(self, wrapper: torch.Tensor, item: Any, traced: Round) -> None:
         """The list holds the very tensors that rounds appended; out of date where a later round writes one of them.
 
-        A view of a tensor that is written (`z[i] = …; out.append(z[i])`) mostly shows a part that is not written again.
+        Where it is a view, `loop_views` tells whether that may be.
         """
         tracer, sharing = self._tracer, self._tracer.writes.sharing
         whole = [v for leaf in flatten(item, "item")[0] if isinstance(v := leaf.value, torch.Tensor)]

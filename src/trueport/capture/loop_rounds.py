@@ -37,23 +37,24 @@ class Rounds:
         roots = [self._plan.control._model, *self._plan.before, *self._plan.state.look()]
         world = World(roots, self._plan.blocks, self._plan.state.names)
         try:
-            point = sharing.writes
+            point, mark = sharing.writes, tracer.symbols.shapes.mark()
             with tracer.region() as region, sharing.arm() as shared, tracer.writes.watched() as writes:
                 traced = Round(region, shared=shared, was_there=world.holds)
                 for memory, place in self._plan.stale.items():
                     sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
                 traced.params = [Number(traced.iteration.node.expr, int)]
-                self._enter(traced)
-                entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
-                going = step(traced.iteration if iteration is None else iteration)
-                traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
-                traced.very = self._plan.state.get()
-                changes = [c for c in world.changes() if id(c.container) not in self._plan.outdated]
-                traced.changes = tuple(change.apart(tracer) for change in changes)
-                traced.changed = {id(change.container) for change in entered.changes()}
-                names = zip(self._plan.slots, traced.very, strict=True)
-                traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
+                with self._plan.control.loops.round(region, traced.iteration, mark):
+                    self._enter(traced)
+                    entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
+                    going = step(traced.iteration if iteration is None else iteration)
+                    traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
+                    traced.very = self._plan.state.get()
+                    changes = [c for c in world.changes() if id(c.container) not in self._plan.outdated]
+                    traced.changes = tuple(change.apart(tracer) for change in changes)
+                    traced.changed = {id(change.container) for change in entered.changes()}
+                    names = zip(self._plan.slots, traced.very, strict=True)
+                    traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
                 self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
             traced.writes, traced.written = tuple(writes), sharing.written_since(point)
             sharing.keep_links(traced.shared)

@@ -7,14 +7,20 @@ new turns up. Everything that the body reads and does not change is simply a val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from trueport.capture.graph import Region
 from trueport.capture.lists import Unfilled
 from trueport.capture.loop_learning import Learner
 from trueport.capture.loop_plan import Plan
 from trueport.capture.loop_results import Results
 from trueport.capture.loop_rounds import FirstRoundDiffers, Rounds, Step
+from trueport.capture.loop_views import OpenRound
+from trueport.capture.sharing import Memory
 from trueport.rewrite.runtime import State
 
 if TYPE_CHECKING:
@@ -29,6 +35,30 @@ class Loops:
     def __init__(self, control: ControlFlow) -> None:
         self._control = control
         self._tracer = control.tracer
+        self._rounds: list[OpenRound] = []
+        self.rows_shown: dict[Memory, list[torch.Tensor]] = {}
+        """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
+
+    def written_by_others(self, made: torch.Tensor, parts: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """The parts of a list's tensor, without those of which only the present round writes what they show."""
+        tracer, others = self._tracer, []
+        here = self._rounds[-1] if self._rounds and self._rounds[-1].region is tracer.regions[-1] else None
+        shown = self.rows_shown.setdefault(tracer.memory_of(made), [])
+        for part in parts:
+            shown += self.rows_shown.get(tracer.memory_of(part), ())
+            if here is not None and not tracer.is_whole(part) and here.is_own_row(tracer, part):
+                shown.append(part)
+            else:
+                others.append(part)
+        return others
+
+    @contextlib.contextmanager
+    def round(self, region: Region, iteration: Any, mark: int) -> Iterator[None]:
+        self._rounds.append(OpenRound(region, iteration.node.expr, mark))
+        try:
+            yield
+        finally:
+            self._rounds.pop()
 
     def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
         """False where the first round is another than the others: it has to be traced on its own."""
