@@ -174,10 +174,28 @@ def number_among(candidates: Sequence[Any], value: Any) -> Any:
     return value.number(known) if isinstance(value, Chosen) else known[0]
 
 
+def made_anew(candidates: Sequence[Any], value: Any) -> bool:
+    """Whether it is a function of the code of one of these, made once more, with names of its own around it."""
+    codes = [one.__code__ for one in candidates if isinstance(one, FunctionType)]
+    return isinstance(value, FunctionType) and value.__code__ in codes and place_among(candidates, value) is None
+
+
 def _same(one: Any, other: Any) -> bool:
     if one is other:
         return True
+    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
+        return _same_function(one, other)
     return type(one) is type(other) and isinstance(one, (*_TEXTS, MethodType)) and bool(one == other)
+
+
+def _same_function(one: FunctionType, other: FunctionType) -> bool:
+    """`lambda a: a + h` in a loop is another function in each round, and nobody can tell: it reads the same names."""
+    if one.__code__ is not other.__code__ or one.__globals__ is not other.__globals__:
+        return False
+    around = [
+        (*(f.__closure__ or ()), *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()) for f in (one, other)
+    ]
+    return len(around[0]) == len(around[1]) and all(map(operator.is_, *around))
 
 
 def narrowed(value: Chosen, test: Any, holds: bool) -> Any:

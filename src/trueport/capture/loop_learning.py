@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.chosen import all_candidates, may_be_chosen, number_among
+from trueport.capture.chosen import all_candidates, candidates_of, made_anew, may_be_chosen, number_among
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
@@ -124,6 +124,7 @@ class Learner:
         if slot.leaves is None:
             return self._begin_carrying(slot, after, traced, mark)
         if slot.candidates and len(known := all_candidates(*slot.candidates, after)) > len(slot.candidates):
+            slot.lost = any(made_anew(slot.candidates, candidate) for candidate in candidates_of(after))
             slot.candidates = known
             return True
         entered = traced.entered[id(slot)]
