@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.fuzz.test_found import assert_faithful
+from tests.fuzz.test_found import assert_faithful, assert_never_wrong, weighed
 
 
 def test_an_item_that_an_arm_reads_tells_nothing_after_it():
@@ -98,5 +98,90 @@ def test_the_layout_of_a_transposed_view_tells_nothing_about_its_sizes():
         if x.shape[0] == 1:
             return z, y * 2
         return z, y
+
+    assert_faithful(forward)
+
+
+def test_a_question_about_what_is_mostly_one_row():
+    """`x[:1]` was taken to have one row, as a kernel may take it, and a number that is 1 nearly always to be 1."""
+
+    def forward(self, x, y, c, n):
+        h = y if x[:1].shape[0] == 1 else -y
+        if min(-1, n) % 2 == 1:
+            h = h * 2
+        if x[-1:].shape[0] == 0:
+            h = h + 1
+        return h
+
+    assert_faithful(forward)
+
+
+# --- views in lists
+
+
+def test_rows_of_their_own_that_rounds_write_and_put_into_a_list():
+    def forward(self, x, y, c, n):
+        z = x * 1
+        out, s = [], y
+        for t in range(x.shape[0] - 1, -1, -1):
+            z[t] = (y * t + (out[-1] if out else y)).clamp(-9, 9)
+            z[t].add_(1)
+            out.append(z[t])
+            s = (s + out[0]).clamp(-9, 9)
+        return (torch.stack(out) if out else z), s
+
+    assert_faithful(forward)
+
+
+def test_rows_in_a_list_of_a_tensor_that_is_written_after_the_loop():
+    """Seed 7001, 156: the list held what the rows were when they were put there: WRONG."""
+
+    def forward(self, x, y, c, n):
+        z = x * 1
+        out = []
+        for t in range(x.shape[0]):
+            out.append(z[t])
+        z.add_(1)
+        return weighed(out)
+
+    assert_never_wrong(forward)
+
+
+def test_rows_in_a_list_of_a_tensor_that_later_rounds_write():
+    """Seed 7002, 45."""
+
+    def forward(self, x, y, c, n):
+        z = x * 1
+        out = [y]
+        for t in range(x.shape[0]):
+            out.append(z[t])
+            z += 1
+        return weighed(out)
+
+    assert_never_wrong(forward)
+
+
+def test_the_same_row_in_a_list_written_by_each_round():
+    def forward(self, x, y, c, n):
+        z = torch.stack([y, -y])
+        out = []
+        for row in x:
+            z[1] += row
+            out.append(z[1])
+        return weighed(out)
+
+    assert_never_wrong(forward)
+
+
+def test_rounds_make_a_function_anew():
+    """It was one more candidate in each attempt at tracing a round: what the loop carries did not settle."""
+
+    def forward(self, x, y, c, n):
+        h = y
+        act = lambda a: a * 2  # noqa: E731
+        for row in x:
+            act = lambda a: (a + h).clamp(-9, 9)  # noqa: E731
+            h = act(row)
+        return h, act(y)
 
     assert_faithful(forward)

@@ -244,7 +244,11 @@ class DecidingShapes(_ShapeEnv):
 
     def known_truth(self, flag: torch.SymBool) -> bool | None:
         """What is certain about a symbolic bool, without deciding anything."""
-        known = self._maybe_evaluate_static(flag.node.expr)
+        deciding, self._deciding = self._deciding, True  # it is no kernel that asks
+        try:
+            known = self._maybe_evaluate_static(flag.node.expr)
+        finally:
+            self._deciding = deciding
         return None if known is None else bool(known)
 
     def lowest(self, expr: sympy.Expr) -> sympy.Basic:
