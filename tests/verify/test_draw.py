@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf
 from trueport.load.job import AxisSize, FreeSize, Leaf, LeafKind
 from trueport.verify.draw import Drawn, draw
+from trueport.verify.moves import Candidate, Move, Mover, What
+from trueport.verify.sizes import groups_of
 
 TIME = AxisSize(FreeSize("time", minimum=1, maximum=20))
 
@@ -168,3 +171,29 @@ def test_every_dtype_can_be_drawn():
     for dtype in (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64, torch.int16, torch.uint16):
         for each in drawn(leaf("x", torch.ones(4, 3).to(dtype), {0: BATCH}), count=60):
             assert each.values[0].dtype == dtype
+
+
+def test_offsets_stay_in_order_and_within_what_they_are_of():
+    """Eager trusts them, and would read memory that is not its own."""
+    rows = leaf("rows", torch.randn(5, 2), {0: BATCH})
+    starts = leaf("starts", torch.tensor([0, 2, 2, 5]), {0: TIME})
+    given = (rows, starts)
+    sets = [each.values for each in drawn(*given)]
+    mover = Mover(job(*given), groups_of(job(*given).free_sizes, {"batch": 5, "time": 4}), [7.0])
+    base = Candidate((rows.value, starts.value), {"batch": 5, "time": 4})
+    dice = random.Random(0)
+    moves = [*mover.first(base, 3.0), *(mover.chance(base, 3.0, dice) for _ in range(100))]
+    moved = [mover.apply(move, base) for move in moves]
+    sets += [each.values for each in moved if each is not None]
+    assert len({len(found) for found, _ in sets}) > 5
+    for found, at in sets:
+        assert bool((at.diff() >= 0).all())
+        assert at.numel() < 2 or (int(at[0]), int(at[-1])) == (0, len(found))
+
+
+def test_positions_are_no_offsets():
+    """0, 1, 2 may be indices of anything, and a search may have to make a 7 of one."""
+    ids = leaf("ids", torch.arange(3))
+    base = Candidate((ids.value,), {})
+    moved = [Mover(job(ids), (), [7.0]).apply(Move(What.ONE, 7.0, 0, 0), base)]
+    assert [each.values[0].tolist() for each in moved] == [[7, 1, 2]]

@@ -90,6 +90,10 @@ class Sizes:
         computed = size.atoms(sympy.Function) and not size.free_symbols <= set(self._names.values())
         return f"computed_{len(self._declared)}" if computed else str(size)
 
+    def is_given(self, sizes: Sequence[Size]) -> bool:
+        """Whether the shapes of the inputs tell these sizes. Others are told by values: how many a mask selects."""
+        return all(isinstance(size, int) or size.free_symbols <= set(self._names) for size in sizes)
+
     # Binding
 
     def bind(self, tensor: Tensor, sizes: Sequence[Size]) -> None:

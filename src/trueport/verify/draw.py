@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 
 from trueport.load.job import Job, Leaf
+from trueport.verify.offsets import in_order
 from trueport.verify.sizes import example_sizes, groups_of, size_plans
 from trueport.verify.values import Family, draw_number, draw_tensor, is_integer, is_mask, is_number
 
@@ -77,7 +78,7 @@ def draw(
         def fill() -> tuple[object, ...]:
             chance = torch.Generator().manual_seed(number)
             leaves = zip(job.leaves, example_values, strict=True)
-            return tuple(_value(leaf, value, sizes, family, chance, nth) for leaf, value in leaves)
+            return in_order(job.leaves, [_value(leaf, value, sizes, family, chance, nth) for leaf, value in leaves])
 
         return Drawn(fill, sizes, family.value, fallback, wanted)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import torch
 
 from trueport.load.job import Job, Leaf
+from trueport.verify.offsets import in_order
 from trueport.verify.sizes import Group
 from trueport.verify.values import Family, draw_tensor, is_integer
 
@@ -155,7 +156,7 @@ class Mover:
         for at in self._movable if move.leaf is None else [move.leaf]:
             values[at] = _changed(self._leaves[at], values[at], move)
         same = all(one is other for one, other in zip(values, base.values, strict=True))
-        return None if same else Candidate(tuple(values), base.sizes)
+        return None if same else Candidate(in_order(self._leaves, values), base.sizes)
 
     def _resized(self, move: Move, base: Candidate) -> Candidate | None:
         group, size = self._groups[move.group], int(move.amount)
@@ -176,7 +177,7 @@ def resized(leaves: Sequence[Leaf], values: Sequence[object], sizes: Mapping[str
             if shape != list(value.shape):
                 value = draw_tensor(leaf, value, shape, Family.REPEATED, torch.Generator())
         result.append(value)
-    return tuple(result)
+    return in_order(leaves, result)
 
 
 def _sizes_near(base: Candidate, group: Group, distance: float | None, near: Sequence[float]) -> list[int]:

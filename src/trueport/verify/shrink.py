@@ -13,6 +13,7 @@ import torch
 
 from trueport.load.job import Job, Leaf
 from trueport.verify.moves import Candidate, resized
+from trueport.verify.offsets import in_order
 from trueport.verify.sizes import Group
 
 StillFails = Callable[[Sequence[object]], bool]
@@ -63,10 +64,11 @@ class _Shrinking:
             if not leaf.is_input:
                 continue
             for _ in range(64):
-                plainer = next((p for p in _plainer(leaf, values[at]) if self._fails(_with(values, at, p))), None)
+                simpler = (in_order(self._leaves, _with(values, at, each)) for each in _plainer(leaf, values[at]))
+                plainer = next((each for each in simpler if each[at] is not values[at] and self._fails(each)), None)
                 if plainer is None:
                     break
-                values[at] = plainer
+                values = list(plainer)
         return Candidate(tuple(values), best.sizes)
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 import torch
 
 from trueport.load.job import Leaf, LeafKind
+from trueport.verify.offsets import like_offsets
 
 # torch cannot select elements of the wide unsigned integers; their bits are the same either way.
 _SELECTABLE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -110,18 +111,10 @@ def draw_tensor(
         filled = _floats(shape, family, chance, facts_of(leaf, example), example)
     else:
         filled = _integers(shape, family, chance, facts_of(leaf, example))
-        if _is_offsets(example):
-            # Eager trusts offsets: out of order, it may read memory that is not its own.
+        if like_offsets(example):
             filled = filled.sort().values
             filled[:1] = 0
     return filled.to(device=example.device, dtype=example.dtype)
-
-
-def _is_offsets(example: torch.Tensor) -> bool:
-    """Where parts of a longer tensor begin: in order, from 0 on."""
-    if example.dim() != 1 or example.numel() < 2:
-        return False
-    return bool(example[0] == 0) and bool((example.diff() >= 0).all()) and bool(example[-1] > 1)
 
 
 def _floats(

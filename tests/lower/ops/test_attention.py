@@ -90,3 +90,33 @@ def test_the_width_of_the_heads_may_be_free_and_nothing():
     for width in (7, 0):
         others = (torch.randn(5, 2, width), torch.randn(5, 3, width), torch.randn(5, 3, 4))
         torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)
+
+
+class Attends(torch.nn.Module):
+    """Attention among those that a mask selects, who may be nobody."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.attention, self.weights = torch.nn.MultiheadAttention(8, 2), weights
+
+    def forward(self, x, mask):
+        chosen = x[mask]
+        return self.attention(chosen, chosen, chosen, need_weights=self.weights)[0]
+
+
+class HeadsFirst(torch.nn.Module):
+    def forward(self, x, mask):
+        chosen = x[mask].view(-1, 2, 4).transpose(0, 1)
+        return F.scaled_dot_product_attention(chosen, chosen, chosen)
+
+
+@pytest.mark.parametrize("opset", [20, 23])
+@pytest.mark.parametrize("model", [Attends(True), Attends(False), HeadsFirst()], ids=["weights", "plain", "by hand"])
+def test_nobody_is_selected(model, opset):
+    """The runtime joins a transposed batch with the product, and its process dies of nothing; ONNX's Attention refuses
+    nothing. Neither is written where only values tell how many there are."""
+    x, mask = torch.randn(5, 8), torch.tensor([True, False, True, True, False])
+    sizes = ({0: "people"}, {0: "people"})
+    program = trueport.export(model.eval(), (x, mask), dynamic_shapes=sizes, opset_version=opset)
+    assert not program.report.diagnostics, program.report
+    assert program(x, torch.zeros(5, dtype=torch.bool)).numel() == 0

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
+from trueport.lower.ops.linalg import product_apart
 from trueport.lower.ops.random import dropout
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
@@ -33,20 +34,24 @@ def attention(
     """scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
     bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
 
-    A query that every key is masked for gives zeros, in eager: softmax alone would give NaN.
+    A query that every key is masked for gives zeros, in eager: softmax alone would give NaN. ONNX's own operator takes
+    nothing empty, which what is selected by values may well be.
     """
-    if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p:
+    given = op.sizes.is_given((*query.known_sizes, *key.known_sizes))
+    if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p and given:
         return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
     if enable_gqa:
         key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
     rank, keys = key.rank, key
     scaled = op.Mul(query, _factor(op, query, scale))
+    scaled.settle(query.known_sizes)
     if not op.sizes.is_positive(query.known_sizes[-1]):
         # Where ONNX Runtime turns and multiplies at once, a product over nothing is whatever the memory held.
         scaled = op.Pad(scaled, op.ints(*[0] * (2 * query.rank - 1), 1))
         keys = op.Pad(key, op.ints(*[0] * (2 * rank - 1), 1))
     turned = op.transpose(keys, [*range(rank - 2), rank - 1, rank - 2])
-    scores = op.MatMul(scaled, turned)
+    turned.settle((*key.known_sizes[:-2], key.known_sizes[-1], key.known_sizes[-2]) if keys is key else None)
+    scores = product_apart(op, scaled, turned)
     if is_causal:
         scores = op.Add(scores, _causal(op, query, key))
     if attn_mask is not None:
@@ -54,10 +59,12 @@ def attention(
     weights = op.Softmax(scores, axis=-1)
     if attn_mask is not None:
         weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
+    looked = (*query.known_sizes[:-1], key.known_sizes[-2])
+    weights.settle(looked)
     if dropout_p > 0:
-        weights.settle((*query.known_sizes[:-1], key.known_sizes[-2]))
         weights = dropout(op, weights, dropout_p, True)
-    return op.MatMul(weights, value)
+        weights.settle(looked)
+    return product_apart(op, weights, value)
 
 
 def _factor(op: Builder, query: Tensor, scale: float | None) -> Operand:

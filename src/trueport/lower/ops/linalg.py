@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
+
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.ops.create import filled
@@ -101,8 +103,28 @@ def _product(op: Builder, left: Tensor, right: Tensor) -> Tensor:
     length = left.known_sizes[-1]
     is_plain = left.rank == right.rank == 2 or op.sizes.is_positive(length) or length in op.result.shape
     if is_plain:
-        return op.MatMul(left, right)
+        return product_apart(op, left, right)
     return op.MatMul(_longer(op, left, left.rank - 1), _longer(op, right, max(right.rank - 2, 0)))
+
+
+def product_apart(op: Builder, left: Tensor, right: Tensor) -> Tensor:
+    """A product that the runtime does not join with a transposition of its batch, where one of them may be empty: of
+    what comes of it (FusedMatMul with transBatchA) the process dies then. One axis more keeps the two apart."""
+    moved = [_moves_batch(x) and x.rank > 2 for x in (left, right)]
+    if not any(moved) or all(op.sizes.is_positive(size) for x in (left, right) for size in x.known_sizes):
+        return op.MatMul(left, right)
+    apart = [op.Unsqueeze(x, op.ints(0)) if moves else x for x, moves in zip((left, right), moved, strict=True)]
+    return op.Squeeze(op.MatMul(*apart), op.ints(0))
+
+
+def _moves_batch(x: ir.Value) -> bool:
+    """Whether the first axis was another before: a transposition, behind others and scalings, which are joined too."""
+    node = x.producer()
+    if node is None or node.op_type not in ("Transpose", "Mul", "Div"):
+        return False
+    if node.op_type == "Transpose" and node.attributes["perm"].as_ints()[0] != 0:
+        return True
+    return any(each is not None and _moves_batch(each) for each in node.inputs)
 
 
 def _longer(op: Builder, x: Tensor, axis: int) -> Tensor:

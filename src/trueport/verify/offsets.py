@@ -1,0 +1,57 @@
+"""Inputs that say where the parts of another one begin. Eager trusts them: out of order, or beyond the end, it reads
+memory that is not its own, and may take the process with it. So no value of our making is tried that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from trueport.load.job import Leaf
+
+
+def like_offsets(example: object) -> bool:
+    """One row of integers in order, from 0 on."""
+    if not isinstance(example, torch.Tensor) or example.is_floating_point() or example.is_complex():
+        return False
+    if example.dim() != 1 or example.numel() < 2 or example.dtype is torch.bool:
+        return False
+    return bool(example[0] == 0) and bool((example.diff() >= 0).all()) and bool(example[-1] > 1)
+
+
+def in_order(leaves: Sequence[Leaf], values: Sequence[object]) -> tuple[object, ...]:
+    """The values, with all offsets in order and within the input that they are of.
+
+    An example of 0, 1, 2, ... is more likely one of positions, or indices, and is left alone.
+    """
+    kept = list(values)
+    for at, leaf in enumerate(leaves):
+        example, value = leaf.value, values[at]
+        if not (leaf.is_input and like_offsets(example) and isinstance(value, torch.Tensor) and value.numel()):
+            continue
+        assert isinstance(example, torch.Tensor)
+        if bool((example.diff() == 1).all()):
+            continue
+        others = [pair for other, pair in enumerate(zip(leaves, values, strict=True)) if other != at]
+        ordered = _within(value, *_end(others, int(example[-1])))
+        kept[at] = value if torch.equal(ordered, value) else ordered
+    return tuple(kept)
+
+
+def _end(others: Sequence[tuple[Leaf, object]], last: int) -> tuple[int, bool]:
+    """How far offsets may go, whose last is `last` in the example; and whether they go there, as they do in it."""
+    lengths = [
+        (leaf.value.shape[0], value.shape[0])
+        for leaf, value in others
+        if isinstance(leaf.value, torch.Tensor) and isinstance(value, torch.Tensor) and value.dim() and leaf.value.dim()
+    ]
+    of = [(then, now) for then, now in lengths if then >= last]
+    return min((now for _, now in of), default=last), any(then == last for then, _ in of)
+
+
+def _within(value: torch.Tensor, end: int, complete: bool) -> torch.Tensor:
+    ordered = value.detach().sort().values.clamp(0, end)
+    ordered[0] = 0
+    if complete and ordered.numel() > 1:
+        ordered[-1] = end
+    return ordered
