@@ -102,6 +102,8 @@ def _covered(
     expected: Expected, got: RuntimeValue, moves: Sequence[Expected], tolerance: Tolerance, precision: float
 ) -> bool:
     ours, theirs = _tensors(expected), [to_torch(item) for item in (got if isinstance(got, tuple) else (got,))]
+    if len(ours) == len(theirs):
+        theirs = [_like(*each) for each in zip(ours, theirs, strict=True)]
     moved = [_tensors(move) for move in moves]
     if any(_shapes(move) != _shapes(ours) for move in moved):
         return True
@@ -128,6 +130,12 @@ def _elements_covered(
     spread = distances.amax(dim=0).clamp(min=typical)
     factor = min(_FACTOR, 0.5 * tolerance.relative / precision)
     return bool((_distance(centre, given) <= tolerance.allowed(centre) + factor * spread).all())
+
+
+def _like(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+    """Pairs of the runtime's as the complex numbers that they stand for."""
+    pairs = ours.is_complex() and not theirs.is_complex() and theirs.shape[-1:] == (2,)
+    return torch.view_as_complex(theirs) if pairs else theirs
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ eigenvalues come twice.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from trueport.capture.graph import Size
@@ -183,9 +184,11 @@ def cholesky_inverse(op: Builder, self: Complex, upper: bool = False) -> Complex
 
 @complex_op("aten::linalg_matrix_exp", "aten::matrix_exp")
 def matrix_exp(op: Builder, self: Complex) -> Complex:
-    """linalg_matrix_exp(Tensor self) -> Tensor"""
+    """linalg_matrix_exp(Tensor self) -> Tensor: NaN where a product overflows, as products of complex numbers do"""
     n = self.pairs.known_sizes[-2]
-    return halved(op, exponentials(op, doubled(op, self)), batch_of(self), n, n)
+    pairs = halved(op, exponentials(op, doubled(op, self)), batch_of(self), n, n).pairs
+    infinite = op.IsInf(op.cast(pairs, self.pairs.element))
+    return Complex(op.Where(infinite, op.const(math.nan, DOUBLE), pairs))
 
 
 @complex_op("aten::linalg_pinv.atol_rtol_tensor")

@@ -55,6 +55,18 @@ def addmm(op: Builder, self: Operand, mat1: Complex, mat2: Complex, *, beta: Any
     return Complex(op.Add(scaled(op, self, beta).pairs, scaled(op, product, alpha).pairs))
 
 
+@complex_op("aten::addbmm")
+def addbmm(op: Builder, self: Operand, batch1: Complex, batch2: Complex, *, beta: Any = 1, alpha: Any = 1) -> Complex:
+    """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+
+    The sum of the products is one product, of the matrices side by side and of those below each other.
+    """
+    total, rows, inner = batch1.pairs.known_sizes[:3]
+    beside = op.reshape(op.transpose(batch1.pairs, [1, 0, 2, 3]), (rows, total * inner, 2))
+    below = op.reshape(batch2.pairs, (total * inner, batch2.pairs.known_sizes[2], 2))
+    return addmm(op, self, Complex(beside), Complex(below), beta=beta, alpha=alpha)
+
+
 @complex_op("aten::addcmul")
 def addcmul(op: Builder, self: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Complex:
     """addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor"""

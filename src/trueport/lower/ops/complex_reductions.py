@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 from trueport.lower.builder import Builder
@@ -36,33 +37,32 @@ def _moments(op: Builder, z: Complex, dim: Axes, correction: Any, keepdim: bool)
     return op.Add(one, other), Complex.joined(op, real, imaginary)
 
 
-@complex_op("aten::var.correction")
-def var(op: Builder, self: Complex, dim: Axes = None, *, correction: Any = None, keepdim: bool = False) -> Tensor:
-    """var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return _moments(op, self, dim, correction, keepdim)[0]
+def _register(name: str, results: Callable[[Builder, Tensor, Complex], Any]) -> None:
+    """In the three forms that torch has: by a correction, of some axes, of everything."""
+
+    @complex_op(f"aten::{name}.correction")
+    def corrected(
+        op: Builder, self: Complex, dim: Axes = None, *, correction: Any = None, keepdim: bool = False
+    ) -> Any:
+        return results(op, *_moments(op, self, dim, correction, keepdim))
+
+    @complex_op(f"aten::{name}.dim")
+    def of_axes(op: Builder, self: Complex, dim: Axes, unbiased: bool = True, keepdim: bool = False) -> Any:
+        return corrected(op, self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    @complex_op(f"aten::{name}")
+    def of_all(op: Builder, self: Complex, unbiased: bool = True) -> Any:
+        return corrected(op, self, correction=int(unbiased))
+
+    corrected.__doc__ = f"{name}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, ...)"
+    of_axes.__doc__ = f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+    of_all.__doc__ = f"{name}(Tensor self, bool unbiased=True)"
 
 
-@complex_op("aten::std.correction")
-def std(op: Builder, self: Complex, dim: Axes = None, *, correction: Any = None, keepdim: bool = False) -> Tensor:
-    """std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor"""
-    return op.Sqrt(_moments(op, self, dim, correction, keepdim)[0])
-
-
-@complex_op("aten::var_mean.correction")
-def var_mean(
-    op: Builder, self: Complex, dim: Axes = None, *, correction: Any = None, keepdim: bool = False
-) -> Sequence[Tensor | Complex]:
-    """var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"""
-    return _moments(op, self, dim, correction, keepdim)
-
-
-@complex_op("aten::std_mean.correction")
-def std_mean(
-    op: Builder, self: Complex, dim: Axes = None, *, correction: Any = None, keepdim: bool = False
-) -> Sequence[Tensor | Complex]:
-    """std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"""
-    spread, middle = _moments(op, self, dim, correction, keepdim)
-    return op.Sqrt(spread), middle
+_register("var", lambda op, spread, middle: spread)
+_register("std", lambda op, spread, middle: op.Sqrt(spread))
+_register("var_mean", lambda op, spread, middle: (spread, middle))
+_register("std_mean", lambda op, spread, middle: (op.Sqrt(spread), middle))
 
 
 @complex_op("aten::prod", "aten::prod.dim_int")
@@ -71,7 +71,8 @@ def prod(
 ) -> Complex | Tensor:
     """prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
 
-    Lengths are multiplied and angles added, in float64: ONNX multiplies along an axis only what is real.
+    Lengths are multiplied and angles added, in float64: ONNX multiplies along an axis only what is real. A product that
+    overflows is NaN, as it is in eager once an infinite part meets another number.
     """
     if isinstance(self, Complex) and dtype is not None and not dtype.is_complex:
         return reduced(op, "ReduceProd", op.cast(self.real(op), dtype), dim, keepdim)
@@ -83,6 +84,7 @@ def prod(
     for part in (length, angle):
         part.settle(z.pairs.known_sizes[:-1])
     length = reduced(op, "ReduceProd", length, dim, keepdim)
+    length = op.Where(op.IsInf(op.cast(length, z.pairs.element)), op.const(math.nan, ir.DataType.DOUBLE), length)
     angle = reduced(op, "ReduceSum", angle, dim, keepdim)
     parts = (op.Mul(length, turn) for turn in (op.Cos(angle), op.Sin(angle)))
     return Complex(op.cast(Complex.joined(op, *parts).pairs, z.pairs.element))

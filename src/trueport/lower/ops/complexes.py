@@ -73,13 +73,25 @@ def mul(op: Builder, self: Operand, other: Operand) -> Complex:
 @complex_op("aten::add.Tensor", "aten::add.Scalar")
 def add(op: Builder, self: Operand, other: Operand, alpha: Operand = 1) -> Complex:
     """add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return Complex(op.Add(as_complex(op, self).pairs, scaled(op, other, alpha).pairs))
+    return Complex(op.Add(as_complex(op, self).pairs, _second(op, other, alpha)))
 
 
 @complex_op("aten::sub.Tensor", "aten::sub.Scalar")
 def sub(op: Builder, self: Operand, other: Operand, alpha: Operand = 1) -> Complex:
     """sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"""
-    return Complex(op.Sub(as_complex(op, self).pairs, scaled(op, other, alpha).pairs))
+    return Complex(op.Sub(as_complex(op, self).pairs, _second(op, other, alpha)))
+
+
+def _second(op: Builder, z: Operand, alpha: Operand) -> Tensor:
+    """What is added: eager multiplies it by alpha, even by 1, and so an infinite part makes the other one NaN."""
+    if not isinstance(alpha, int | float) or alpha != 1:
+        return mul(op, as_complex(op, z), alpha).pairs
+    if isinstance(z, Complex):
+        return op.Sub(z.pairs, op.Mul(_turned(op, z), 0))
+    if isinstance(z, Tensor):
+        real = raised(op, op.scalar(z, _dtype(op)))
+        return joined(op, real, op.Add(op.Mul(real, 0), 0)).pairs
+    return as_complex(op, z).pairs
 
 
 def scaled(op: Builder, z: Operand, by: Operand) -> Complex:
