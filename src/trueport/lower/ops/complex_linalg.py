@@ -16,7 +16,6 @@ from trueport.lower.complex_numbers import Complex, complex_only, complex_op
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.ops.axes import broadcast, count
 from trueport.lower.ops.elimination import as_if_regular, eliminated, solution
-from trueport.lower.ops.jacobi import rotated, spectrum
 from trueport.lower.ops.linalg_spectra import pseudo_inverse, symmetric_pseudo_inverse, tolerances
 from trueport.lower.ops.linalg_triangular import cholesky_factor
 from trueport.lower.ops.matrices import (
@@ -28,7 +27,6 @@ from trueport.lower.ops.matrices import (
     identity,
     larger,
     sized,
-    smaller,
 )
 from trueport.lower.ops.matrix_exp import exponentials
 from trueport.lower.tensor import Tensor
@@ -114,7 +112,8 @@ def solved(
     return halved(op, x if left else flipped(op, x), batch, rows, columns), info
 
 
-def _triangle(op: Builder, z: Complex, *, upper: bool, unit: bool = False) -> Complex:
+def triangle(op: Builder, z: Complex, *, upper: bool, unit: bool = False) -> Complex:
+    """The matrix without its other half; with ones on its diagonal, if they are meant to be there."""
     rows, columns = z.pairs.known_sizes[-3:-1]
     row, column = op.Unsqueeze(down(op, rows), op.ints(2)), op.Unsqueeze(op.range(columns), op.ints(1))
     keep = op.LessOrEqual(row, column) if upper else op.GreaterOrEqual(row, column)
@@ -131,7 +130,7 @@ def solve_triangular(
     """linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False)
     -> Tensor
     """
-    return solved(op, _triangle(op, self, upper=upper, unit=unitriangular), B, left=left)[0]
+    return solved(op, triangle(op, self, upper=upper, unit=unitriangular), B, left=left)[0]
 
 
 @complex_op("aten::triangular_solve")
@@ -141,13 +140,13 @@ def triangular_solve(
     """triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False)
     -> (Tensor solution, Tensor cloned_coefficient)
     """
-    triangle = _triangle(op, A, upper=upper, unit=unitriangular)
+    half = triangle(op, A, upper=upper, unit=unitriangular)
     if transpose:
-        order = list(range(triangle.pairs.rank))
+        order = list(range(half.pairs.rank))
         order[-3], order[-2] = order[-2], order[-3]
-        triangle = Complex(op.transpose(triangle.pairs, order))
+        half = Complex(op.transpose(half.pairs, order))
     batch = broadcast(batch_of(self), batch_of(A))
-    return solved(op, triangle, self)[0], Complex(op.expand(A.pairs, (*batch, *A.pairs.known_sizes[-3:])))
+    return solved(op, half, self)[0], Complex(op.expand(A.pairs, (*batch, *A.pairs.known_sizes[-3:])))
 
 
 @complex_op("aten::linalg_cholesky_ex")
@@ -169,7 +168,7 @@ def cholesky(op: Builder, self: Complex, upper: bool = False) -> Complex:
 @complex_op("aten::cholesky_solve")
 def cholesky_solve(op: Builder, self: Complex, input2: Complex, upper: bool = False) -> Complex:
     """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"""
-    factor = _triangle(op, input2, upper=upper)
+    factor = triangle(op, input2, upper=upper)
     half, _ = solved(op, factor, self, adjoint=upper)
     return solved(op, factor, half, adjoint=not upper)[0]
 
@@ -207,46 +206,16 @@ def pinv(
     return halved(op, found, batch_of(self), columns, rows)
 
 
-@complex_op("aten::_linalg_svd")
-def svd(op: Builder, A: Complex, full_matrices: bool = False, compute_uv: bool = True, **_: Any) -> Any:
-    """_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)
-    -> (Tensor U, Tensor S, Tensor Vh)
-    """
-    if compute_uv and op.wants(0, 2):
-        raise NotImplementedError("singular vectors of complex matrices are given up to any phase")
-    a, batch = doubled(op, A), batch_of(A)
-    rows, columns = A.pairs.known_sizes[-3:-1]
-    lengths = rotated(op, a).lengths
-    return None, _every_second(op, lengths, batch, smaller(rows, columns)), None
-
-
-@complex_op("aten::_linalg_eigh")
-def eigh(op: Builder, A: Complex, UPLO: str = "L", compute_v: bool = True) -> Any:
-    """_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)"""
-    if compute_v and op.wants(1):
-        raise NotImplementedError("eigenvectors of complex matrices are given up to any phase")
-    batch, n = batch_of(A), A.pairs.known_sizes[-2]
-    found = spectrum(op, _hermitian(op, A, UPLO))
-    return _every_second(op, found.values, batch, n), None
-
-
 def _hermitian(op: Builder, z: Complex, uplo: str) -> Tensor:
     """The doubled matrix of which one triangle is given.
 
     Its adjoint gives the other half; the diagonal, of which both have the real part, would be there twice.
     """
     n = z.pairs.known_sizes[-2]
-    half = doubled(op, _triangle(op, z, upper=uplo.upper() == "U"))
+    half = doubled(op, triangle(op, z, upper=uplo.upper() == "U"))
     on_diagonal = op.Equal(op.Div(down(op, n * 2), 2), op.Div(op.range(n * 2), 2))
     share = op.Where(on_diagonal, op.const(0.5, DOUBLE), op.const(1.0, DOUBLE))
     return sized(op.Mul(op.Add(half, flipped(op, half)), share), *half.known_sizes)
-
-
-def _every_second(op: Builder, values: Tensor, batch: tuple[Size, ...], number: Size) -> Tensor:
-    """Of [total, 2 * n] in order, where each comes twice, the first `number` in the sizes of the batch."""
-    total = values.known_sizes[0]
-    picked = op.Gather(values, op.Mul(op.range(number), 2), axis=1)
-    return op.reshape(sized(picked, total, number), (*batch, number))
 
 
 @complex_only("aten::linalg_eig")

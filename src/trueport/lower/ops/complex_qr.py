@@ -99,15 +99,25 @@ def _taus(op: Builder, tau: Complex) -> Parts:
 @complex_op("aten::linalg_qr")
 def qr(op: Builder, A: Complex, mode: str = "reduced") -> Any:
     """linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)"""
-    batch, a = batch_of(A), parts(op, A)
-    total, rows, columns = a.real.known_sizes
-    width = rows if mode == "complete" else smaller(rows, columns)
-    vectors, taus = _reflected(op, a)
-    r = vectors.each(lambda x: upper_part(op, sized(slice_axis(op, x, 1, 0, width), total, width, columns)))
+    batch = batch_of(A)
     if mode == "r":
+        r = _triangle(op, _reflected(op, parts(op, A))[0], complete=False)
         return Complex(op.expand(op.const([[0.0]], A.pairs.element), (0, 2))), joined(op, r, batch)
-    q = _product_with(op, vectors, taus, _identity(op, a, width), adjoint_of_q=False)
+    q, r = qr_of(op, parts(op, A), complete=mode == "complete")
     return joined(op, q, batch), joined(op, r, batch)
+
+
+def qr_of(op: Builder, a: Parts, *, complete: bool) -> tuple[Parts, Parts]:
+    """Q and R of [batch, rows, columns]."""
+    vectors, taus = _reflected(op, a)
+    r = _triangle(op, vectors, complete=complete)
+    return _product_with(op, vectors, taus, _identity(op, a, r.real.known_sizes[1]), adjoint_of_q=False), r
+
+
+def _triangle(op: Builder, vectors: Parts, *, complete: bool) -> Parts:
+    total, rows, columns = vectors.real.known_sizes
+    width = rows if complete else smaller(rows, columns)
+    return vectors.each(lambda x: upper_part(op, sized(slice_axis(op, x, 1, 0, width), total, width, columns)))
 
 
 @complex_op("aten::geqrf")

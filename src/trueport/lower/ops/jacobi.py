@@ -17,9 +17,9 @@ from trueport.lower.tensor import Tensor
 
 _SWEEPS = 40
 """More than any matrix needs: convergence is quadratic, and about ten sweeps do for a thousand columns."""
-_ORTHOGONAL = 1e-14
+ORTHOGONAL = 1e-14
 """Columns whose cosine is below this are not turned any more."""
-_NOISE = 1e-30
+NOISE = 1e-30
 """The square of what is nothing but rounding, as a share of the square of the whole matrix."""
 
 
@@ -35,23 +35,23 @@ class Rotated:
 def rotated(op: Builder, a: Tensor, *, largest_first: bool = True) -> Rotated:
     """Rotate the columns of [batch, rows, n] until they are orthogonal; best with no fewer rows than columns."""
     batch, rows, n = a.known_sizes
-    scale = _largest(op, a)
+    scale = largest_of(op, a)
     scaled = sized(op.Div(a, scale), batch, rows, n)
-    noise = op.Mul(op.ReduceSum(op.Mul(scaled, scaled), op.ints(1, 2), keepdims=1), _NOISE)
-    players, is_even, count = _tournament(op, n)
+    noise = op.Mul(op.ReduceSum(op.Mul(scaled, scaled), op.ints(1, 2), keepdims=1), NOISE)
+    players, is_even, count = tournament(op, n)
 
     def body(i: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         w, v, turned = states
         turn = op.Mod(i, count)
-        partner = _partner(op, players, turn, is_even, count)
+        partner = partner_in(op, players, turn, is_even, count)
         other = op.Gather(w, partner, axis=2)
         square = op.ReduceSum(op.Mul(w, w), op.ints(1), keepdims=1)
         other_square = op.Gather(square, partner, axis=2)
         product = op.ReduceSum(op.Mul(w, other), op.ints(1), keepdims=1)
-        bound = op.Mul(op.Sqrt(op.Mul(square, other_square)), _ORTHOGONAL)
+        bound = op.Mul(op.Sqrt(op.Mul(square, other_square)), ORTHOGONAL)
         needed = op.And(op.Greater(op.Abs(product), bound), op.Not(op.Equal(partner, players)))
         needed = op.And(needed, op.Greater(op.Min(square, other_square), noise))
-        cosine, sine = _turn(op, square, other_square, product, needed, op.Less(players, partner))
+        cosine, sine = rotation(op, square, other_square, product, needed, op.Less(players, partner))
         w = op.Sub(op.Mul(cosine, w), op.Mul(sine, other))
         v = op.Sub(op.Mul(cosine, v), op.Mul(sine, op.Gather(v, partner, axis=2)))
         any_now = op.Greater(op.ReduceMax(op.cast(needed, INT32), keepdims=0), 0)
@@ -60,7 +60,7 @@ def rotated(op: Builder, a: Tensor, *, largest_first: bool = True) -> Rotated:
         return op.Or(turned, op.Not(sweep_ends)), [w, v, turned]
 
     start = op.const(False)
-    rounds = _rounds(op, count, batch, rows, n)
+    rounds = most_rounds(op, count, batch, rows, n)
     w, v, _ = loop_while(op, rounds, [scaled, identities(op, batch, n), start], body)
     lengths = sized(op.Sqrt(op.ReduceSum(op.Mul(w, w), op.ints(1), keepdims=0)), batch, n)
     lengths, order = op.many("TopK", 2, lengths, op.shape([n]), axis=1, largest=int(largest_first))
@@ -70,7 +70,7 @@ def rotated(op: Builder, a: Tensor, *, largest_first: bool = True) -> Rotated:
     return Rotated(w, columns_in_order(op, v, order), lengths)
 
 
-def _largest(op: Builder, a: Tensor) -> Tensor:
+def largest_of(op: Builder, a: Tensor) -> Tensor:
     """[batch, 1, 1]: the largest magnitude, or 1 for a matrix of zeros: no square then over- or underflows."""
     batch, rows, n = a.known_sizes
     flat = op.reshape(a, (batch, rows * n))
@@ -79,14 +79,14 @@ def _largest(op: Builder, a: Tensor) -> Tensor:
     return sized(op.Where(op.Equal(found, 0), op.const(1, DOUBLE), found), batch, 1, 1)
 
 
-def _tournament(op: Builder, n: Size) -> tuple[Tensor, Tensor, Tensor]:
+def tournament(op: Builder, n: Size) -> tuple[Tensor, Tensor, Tensor]:
     """The players, whether their number is even, and the number of rounds until everyone has met everyone."""
     size = op.size(n)
     is_even = op.Equal(op.Mod(size, 2), 0)
     return op.range(n), is_even, op.Max(op.Sub(size, op.cast(is_even, INT64)), 1)
 
 
-def _partner(op: Builder, players: Tensor, turn: Tensor, is_even: Tensor, count: Tensor) -> Tensor:
+def partner_in(op: Builder, players: Tensor, turn: Tensor, is_even: Tensor, count: Tensor) -> Tensor:
     """i meets (turn - i) modulo the rounds. Who would meet himself meets the last player, or rests if n is odd."""
     opposite = op.Mod(op.Sub(turn, players), count)
     resting = op.Where(is_even, count, players)
@@ -96,7 +96,7 @@ def _partner(op: Builder, players: Tensor, turn: Tensor, is_even: Tensor, count:
     return op.Where(op.And(is_even, op.Equal(players, count)), of_last, partner)
 
 
-def _turn(
+def rotation(
     op: Builder, square: Tensor, other_square: Tensor, product: Tensor, needed: Tensor, is_first: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The cosine, and the sine with its sign for either column of a pair, of the rotation that makes it orthogonal."""
@@ -109,7 +109,7 @@ def _turn(
     return cosine, op.Mul(tangent, cosine)
 
 
-def _rounds(op: Builder, count: Tensor, *sizes: Size) -> Tensor:
+def most_rounds(op: Builder, count: Tensor, *sizes: Size) -> Tensor:
     """How many rounds at the most; none for what is empty."""
     most = op.Mul(count, _SWEEPS)
     for size in sizes:

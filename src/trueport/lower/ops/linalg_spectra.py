@@ -53,7 +53,7 @@ def svd(
         return nothing, values, nothing
     if not op.wants(0, 2):
         return None, values, None
-    _note_arbitrary(op, "svd")
+    note_arbitrary(op, "svd")
     left, right = _both_sides(op, found, full_matrices)
     u, v = (left, right) if tall else (right, left)
     return unstacked(op, u, batch), values, flipped(op, unstacked(op, v, batch))
@@ -98,14 +98,16 @@ def eigh(op: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Any
         return values, sized(op.const([], A.element), 0)
     if not op.wants(1):
         return values, None
-    _note_arbitrary(op, "eigh")
+    note_arbitrary(op, "eigh")
     return values, unstacked(op, found.vectors, batch)
 
 
-def _note_arbitrary(op: Builder, name: str) -> None:
+def note_arbitrary(op: Builder, name: str, choice: str = "sign") -> None:
+    """What eager's library chose, nobody can know: the sign of a vector, or the phase of a complex one."""
     op.notes.append(
         ArbitraryVectors(
-            message=f"the vectors of `{name}` are given up to their sign, which eager's library chooses in its own way",
+            message=f"the vectors of `{name}` are given up to their {choice}, which eager's library chooses in its "
+            "own way",
             place=op.node.place if op.node else None,
             label="only their directions are the same as eager's",
         )
