@@ -105,10 +105,11 @@ def _least_squares(
     batch = torch.broadcast_shapes(self.shape[:-2], right.shape[:-2])
     solution = self.new_empty((*batch, columns, right.shape[-1]))
     wants_residuals = driver in ("gels", "gelsd", "gelss") and rows > columns
-    residuals = self.new_empty((*batch, right.shape[-1]) if wants_residuals else (0,))
+    real = self.dtype.to_real()
+    residuals = self.new_empty((*batch, right.shape[-1]) if wants_residuals else (0,), dtype=real)
     rank = self.new_empty((0,) if driver == "gels" else batch, dtype=torch.int64)
     has_values = driver in ("gelsd", "gelss")
-    values = self.new_empty((*batch, torch.sym_min(rows, columns)) if has_values else (0,))
+    values = self.new_empty((*batch, torch.sym_min(rows, columns)) if has_values else (0,), dtype=real)
     return solution.squeeze(-1) if is_vector else solution, residuals, rank, values
 
 

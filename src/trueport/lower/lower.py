@@ -256,7 +256,8 @@ class Lowering:
         """Bind what a translation returned, in the dtype that eager gives."""
         for i, value in enumerate(node.outputs):
             result = results[i] if i < len(results) else None
-            if result is None and value in self._used:
+            origin = self.twins.origin(value) if isinstance(value, Value) else value
+            if result is None and origin in self._used:
                 raise NotImplementedError(f"its result number {i} is used, which the translation leaves out")
             if value is None or result is None:
                 continue

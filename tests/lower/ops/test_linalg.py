@@ -260,3 +260,8 @@ def test_exponentials(dtype):
 @pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, float("inf")])
 def test_distances_of_all_pairs(p):
     check(lambda x: torch.pdist(x, p), (matrices(5, 3),), (matrices(2, 3),), (matrices(1, 3),), free={0: {0: "n"}})
+
+
+def test_a_transposed_matrix_times_a_vector():
+    """The runtime joins the transposition with the product, and reads a vector on the right wrongly after that."""
+    faithful(lambda a, b, v: (a.T @ v, b.mT @ v, v @ a, torch.mv(a.T, v)), *map(torch.randn, ((5, 3), (2, 5, 3), (5,))))

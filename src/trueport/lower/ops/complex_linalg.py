@@ -97,15 +97,12 @@ def solve_ex(op: Builder, A: Complex, B: Complex, *, left: bool = True, check_er
     return x, None, None, info
 
 
-def solved(
-    op: Builder, a: Complex, b: Complex, *, left: bool = True, adjoint: bool = False, checked: bool = False
-) -> tuple[Complex, Any]:
+def solved(op: Builder, a: Complex, b: Complex, *, left: bool = True, checked: bool = False) -> tuple[Complex, Any]:
     """x of a @ x = b, or of x @ a = b, which is the adjoint's; with eager's info, unless batches are broadcast."""
     batch = broadcast(batch_of(a), batch_of(b))
     matrix, right = doubled(op, a, batch), doubled(op, b, batch)
     rows, columns = b.pairs.known_sizes[-3:-1]
-    turned = adjoint if left else not adjoint
-    factors = eliminated(op, flipped(op, matrix) if turned else matrix)
+    factors = eliminated(op, matrix if left else flipped(op, matrix))
     factors = as_if_regular(op, factors, matrix, a.pairs.element) if checked else factors
     x = solution(op, factors, right if left else flipped(op, right))
     info = _info(op, factors.info, batch) if batch == batch_of(a) else None
@@ -123,32 +120,6 @@ def triangle(op: Builder, z: Complex, *, upper: bool, unit: bool = False) -> Com
     return Complex(sized(kept, *z.pairs.known_sizes))
 
 
-@complex_op("aten::linalg_solve_triangular")
-def solve_triangular(
-    op: Builder, self: Complex, B: Complex, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Complex:
-    """linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False)
-    -> Tensor
-    """
-    return solved(op, triangle(op, self, upper=upper, unit=unitriangular), B, left=left)[0]
-
-
-@complex_op("aten::triangular_solve")
-def triangular_solve(
-    op: Builder, self: Complex, A: Complex, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> Any:
-    """triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False)
-    -> (Tensor solution, Tensor cloned_coefficient)
-    """
-    half = triangle(op, A, upper=upper, unit=unitriangular)
-    if transpose:
-        order = list(range(half.pairs.rank))
-        order[-3], order[-2] = order[-2], order[-3]
-        half = Complex(op.transpose(half.pairs, order))
-    batch = broadcast(batch_of(self), batch_of(A))
-    return solved(op, half, self)[0], Complex(op.expand(A.pairs, (*batch, *A.pairs.known_sizes[-3:])))
-
-
 @complex_op("aten::linalg_cholesky_ex")
 def cholesky_ex(op: Builder, self: Complex, *, upper: bool = False, check_errors: bool = False) -> Any:
     """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
@@ -163,22 +134,6 @@ def cholesky(op: Builder, self: Complex, upper: bool = False) -> Complex:
     """cholesky(Tensor self, bool upper=False) -> Tensor"""
     factor: Complex = cholesky_ex(op, self, upper=upper)[0]
     return factor
-
-
-@complex_op("aten::cholesky_solve")
-def cholesky_solve(op: Builder, self: Complex, input2: Complex, upper: bool = False) -> Complex:
-    """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"""
-    factor = triangle(op, input2, upper=upper)
-    half, _ = solved(op, factor, self, adjoint=upper)
-    return solved(op, factor, half, adjoint=not upper)[0]
-
-
-@complex_op("aten::cholesky_inverse")
-def cholesky_inverse(op: Builder, self: Complex, upper: bool = False) -> Complex:
-    """cholesky_inverse(Tensor self, bool upper=False) -> Tensor"""
-    batch, n = batch_of(self), self.pairs.known_sizes[-2]
-    one = halved(op, identities(op, count(batch), n * 2), batch, n, n)
-    return cholesky_solve(op, one, self, upper)
 
 
 @complex_op("aten::linalg_matrix_exp", "aten::matrix_exp")

@@ -10,8 +10,8 @@ from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import Complex, complex_op
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import count, slice_axis
-from trueport.lower.ops.complex_linalg import batch_of, solved
-from trueport.lower.ops.complex_matrices import Parts, div, joined, matmul, mul, parts, sub, where
+from trueport.lower.ops.complex_linalg import batch_of
+from trueport.lower.ops.complex_matrices import Parts, div, joined, mul, parts, sub, where
 from trueport.lower.ops.linalg_lu import order_of, permutation
 from trueport.lower.ops.matrices import (
     DOUBLE,
@@ -134,21 +134,6 @@ def lu_unpack(
         real = permutation(op, order_of(op, pivots, rows))
         exchanged = joined(op, Parts(real, _zeros(op, real)), batch)
     return exchanged, left, right
-
-
-@complex_op("aten::linalg_lu_solve")
-def lu_solve(
-    op: Builder, LU: Complex, pivots: Tensor, B: Complex, *, left: bool = True, adjoint: bool = False
-) -> Complex:
-    """linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor
-
-    The matrix is put together again, and solved anew.
-    """
-    batch, n = batch_of(LU), LU.pairs.known_sizes[-2]
-    lower, upper = _both(op, parts(op, LU))
-    rows = permutation(op, order_of(op, op.reshape(pivots, (count(batch), pivots.known_sizes[-1])), n))
-    whole = matmul(op, lower, upper).each(lambda x: sized(op.MatMul(rows, x), count(batch), n, n))
-    return solved(op, joined(op, whole, batch), B, left=left, adjoint=adjoint)[0]
 
 
 @complex_op("aten::linalg_det", "aten::det", "aten::_linalg_det")

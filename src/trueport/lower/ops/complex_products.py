@@ -10,6 +10,7 @@ from trueport.lower.complex_numbers import Complex, complex_op
 from trueport.lower.ops import convolution as convolutions
 from trueport.lower.ops import linalg
 from trueport.lower.ops.complexes import Operand, as_complex, conj, div, mul, scaled
+from trueport.lower.ops.create import filled
 from trueport.lower.tensor import Tensor
 
 Bilinear = Callable[..., Tensor]
@@ -34,8 +35,10 @@ def _two_operands(function: Bilinear, *names: str) -> None:
     translate.__doc__ = f"{names[0]}(Tensor self, Tensor other, ...) -> Tensor"
 
 
-def _product(op: Builder, a: Tensor, b: Tensor, added: Tensor | None = None) -> Tensor:
-    return op.MatMul(a, b) if added is None else op.Add(op.MatMul(a, b), added)
+def _product(op: Builder, a: Tensor, b: Tensor, _added: None = None) -> Tensor:
+    if a.known_sizes[-1] == 0:
+        return filled(op, op.result.shape, 0, op.result.dtype.to_real())
+    return linalg.product(op, a, b)
 
 
 _two_operands(_product, "mm", "bmm", "matmul", "mv", "dot", "linalg_matmul")
@@ -50,9 +53,11 @@ _two_operands(convolutions.conv_transpose, "conv_transpose1d", "conv_transpose2d
 def addmm(op: Builder, self: Operand, mat1: Complex, mat2: Complex, *, beta: Any = 1, alpha: Any = 1) -> Complex:
     """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
     a, b, c, d = mat1.real(op), mat1.imaginary(op), mat2.real(op), mat2.imaginary(op)
-    real = op.Sub(op.MatMul(a, c), op.MatMul(b, d))
-    product = Complex.joined(op, real, op.Add(op.MatMul(a, d), op.MatMul(b, c)))
-    return Complex(op.Add(scaled(op, self, beta).pairs, scaled(op, product, alpha).pairs))
+    real = op.Sub(_product(op, a, c), _product(op, b, d))
+    product = scaled(op, Complex.joined(op, real, op.Add(_product(op, a, d), _product(op, b, c))), alpha)
+    if isinstance(beta, int | float | complex) and beta == 0:  # what would be added is not looked at
+        return product
+    return Complex(op.Add(scaled(op, self, beta).pairs, product.pairs))
 
 
 @complex_op("aten::addbmm")

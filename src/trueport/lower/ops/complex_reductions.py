@@ -94,8 +94,6 @@ def _in_dtype(op: Builder, z: Operand) -> Complex:
     """In the dtype of the result."""
     found = as_complex(op, z)
     pairs = op.cast(found.pairs, op.result.dtype.to_real())
-    if isinstance(z, Tensor):
-        pairs.settle((*z.known_sizes, 2))
     return Complex(pairs)
 
 

@@ -39,7 +39,10 @@ def as_complex(op: Builder, x: Operand) -> Complex:
     if isinstance(x, complex):
         return Complex(op.const([x.real, x.imag], dtype))
     real = raised(op, op.scalar(x, dtype))
-    return joined(op, real, op.Expand(op.const(0, dtype), op.Shape(real)))
+    found = joined(op, real, op.Expand(op.const(0, dtype), op.Shape(real)))
+    if isinstance(x, Tensor) and x.sizes is not None:
+        found.pairs.settle((*x.sizes, 2))
+    return found
 
 
 def _is_real(x: Operand) -> bool:

@@ -78,13 +78,13 @@ def baddbmm(
     op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    return _added(op, self, _product(op, batch1, batch2), beta, alpha)
+    return _added(op, self, product(op, batch1, batch2), beta, alpha)
 
 
 @op("aten::addbmm")
 def addbmm(op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    total = op.ReduceSum(_product(op, batch1, batch2), op.ints(0), keepdims=0)
+    total = op.ReduceSum(product(op, batch1, batch2), op.ints(0), keepdims=0)
     return _added(op, self, total, beta, alpha)
 
 
@@ -94,12 +94,20 @@ def matmul(op: Builder, self: Tensor, other: Tensor, **_options: Any) -> Tensor:
     if self.known_sizes[-1] == 0:
         # The runtime joins a transposition with the product, and leaves what a sum over nothing should be to chance.
         return filled(op, op.result.shape, 0, op.result.dtype)
-    return _product(op, self, other)
+    return product(op, self, other)
 
 
-def _product(op: Builder, left: Tensor, right: Tensor) -> Tensor:
+def product(op: Builder, left: Tensor, right: Tensor) -> Tensor:
     """A product that also holds where there is nothing to add up. There the runtime broadcasts wrongly and leaves the
-    result to chance, so an open length is made one longer, by zeros; but not where an empty result follows from it."""
+    result to chance, so an open length is made one longer, by zeros; but not where an empty result follows from it.
+
+    A vector on the right is a matrix of one column: the runtime joins a transposition of the left side with the
+    product, and then reads a vector wrongly.
+    """
+    if right.rank == 1 and left.rank > 1:
+        column = op.Unsqueeze(right, op.ints(1))
+        column.settle((*right.known_sizes, 1))
+        return op.Squeeze(product(op, left, column), op.ints(-1))
     length = left.known_sizes[-1]
     is_plain = left.rank == right.rank == 2 or op.sizes.is_positive(length) or length in op.result.shape
     if is_plain:

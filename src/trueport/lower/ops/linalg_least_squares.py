@@ -27,7 +27,7 @@ from trueport.lower.ops.matrices import (
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
-_ROUNDING = 1e-13
+ROUNDING = 1e-13
 """Singular values below this share of the largest are rounding: a wide matrix has too many columns to do without."""
 
 
@@ -50,25 +50,25 @@ def lstsq(op: Builder, self: Tensor, b: Tensor, rcond: float | None = None, *, d
     residuals: Tensor | None = nothing
     rank, values = no_rank, nothing
     if driver == "gels":
-        x = _shortest(op, a, right, op.const([[_ROUNDING]], DOUBLE))
-        residuals = _residuals(op, a, x, right, batch) if _has_residuals(op) else nothing
+        x = shortest(op, a, right, op.const([[ROUNDING]], DOUBLE))
+        residuals = _residuals(op, a, x, right, batch) if has_residuals(op) else nothing
     elif driver in ("gelsd", "gelss"):
-        relative = _cutoff(op, self, rcond)
-        x = _shortest(op, a, right, relative)
+        relative = cutoff(op, self, rcond)
+        x = shortest(op, a, right, relative)
         lengths = rotated(op, a).lengths
         kept = op.cast(above(op, lengths, zero, relative), INT64)
         rank = unstacked(op, sized(op.ReduceSum(kept, op.ints(1), keepdims=0), total), batch)
         values = unstacked(op, sized(slice_axis(op, lengths, 1, 0, least), total, least), batch)
-        residuals = None if _has_residuals(op) else nothing
+        residuals = None if has_residuals(op) else nothing
     else:
-        x, found = _by_pivots(op, a, right, _cutoff(op, self, rcond))
+        x, found = _by_pivots(op, a, right, cutoff(op, self, rcond))
         rank = unstacked(op, found, batch)
     solution = unstacked(op, x, batch)
     solution = op.Squeeze(solution, op.ints(solution.rank - 1)) if is_vector else solution
     return solution, residuals, rank, values
 
 
-def _shortest(op: Builder, a: Tensor, right: Tensor, relative: Tensor) -> Tensor:
+def shortest(op: Builder, a: Tensor, right: Tensor, relative: Tensor) -> Tensor:
     """Without the singular values below a share of the largest."""
     x = op.MatMul(pseudo_inverse(op, a, op.const([[0.0]], DOUBLE), relative), right)
     return sized(x, a.known_sizes[0], a.known_sizes[2], right.known_sizes[2])
@@ -96,7 +96,7 @@ def _by_pivots(op: Builder, a: Tensor, right: Tensor, relative: Tensor) -> tuple
     turned = product_with(op, vectors, taus, right, first_to_last=True)
     turned = op.Where(kept, slice_axis(op, turned, 1, 0, least), op.const(0.0, DOUBLE))
     r = sized(op.Where(kept, r, op.const(0.0, DOUBLE)), total, least, columns)
-    y = _shortest(op, r, sized(turned, total, least, width), op.Mul(relative, 1e-2))
+    y = shortest(op, r, sized(turned, total, least, width), op.Mul(relative, 1e-2))
     return rows_in_order(op, y, inverse_order(op, order)), rank
 
 
@@ -105,7 +105,7 @@ def _leading_norms(op: Builder, x: Tensor) -> Tensor:
     return op.Sqrt(op.CumSum(op.ReduceSum(op.Mul(x, x), op.ints(1), keepdims=0), op.const(1)))
 
 
-def _has_residuals(op: Builder) -> bool:
+def has_residuals(op: Builder) -> bool:
     residuals = op.node.outputs[1] if op.node is not None else None
     return isinstance(residuals, Value) and residuals.shape != (0,)
 
@@ -117,7 +117,7 @@ def _residuals(op: Builder, a: Tensor, x: Tensor, right: Tensor, batch: Any) -> 
     return unstacked(op, sized(squares, right.known_sizes[0], right.known_sizes[2]), batch)
 
 
-def _cutoff(op: Builder, a: Tensor, rcond: float | None) -> Tensor:
+def cutoff(op: Builder, a: Tensor, rcond: float | None) -> Tensor:
     if rcond is not None:
         return op.const([[rcond]], DOUBLE)
     size = op.cast(op.size(larger(*a.known_sizes[-2:])), DOUBLE)
