@@ -191,6 +191,14 @@ def test_offsets_stay_in_order_and_within_what_they_are_of():
         assert at.numel() < 2 or (int(at[0]), int(at[-1])) == (0, len(found))
 
 
+def test_offsets_of_each_row():
+    rows = leaf("rows", torch.randn(2, 5), {1: BATCH})
+    starts = leaf("starts", torch.tensor([[0, 2, 5], [0, 4, 5]]))
+    for found, at in (each.values for each in drawn(rows, starts)):
+        assert bool((at.diff() >= 0).all())
+        assert at[:, [0, -1]].tolist() == [[0, found.shape[1]]] * 2
+
+
 def test_positions_are_no_offsets():
     """0, 1, 2 may be indices of anything, and a search may have to make a 7 of one."""
     ids = leaf("ids", torch.arange(3))

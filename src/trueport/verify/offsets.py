@@ -11,12 +11,13 @@ from trueport.load.job import Leaf
 
 
 def like_offsets(example: object) -> bool:
-    """One row of integers in order, from 0 on."""
+    """Integers in order, from 0 on, along the last axis."""
     if not isinstance(example, torch.Tensor) or example.is_floating_point() or example.is_complex():
         return False
-    if example.dim() != 1 or example.numel() < 2 or example.dtype is torch.bool:
+    if example.dim() < 1 or example.dtype is torch.bool or not example.numel() or example.shape[-1] < 2:
         return False
-    return bool(example[0] == 0) and bool((example.diff() >= 0).all()) and bool(example[-1] > 1)
+    starts, ends = example[..., 0], example[..., -1]
+    return bool((starts == 0).all()) and bool((example.diff() >= 0).all()) and bool((ends > 1).any())
 
 
 def in_order(leaves: Sequence[Leaf], values: Sequence[object]) -> tuple[object, ...]:
@@ -33,17 +34,18 @@ def in_order(leaves: Sequence[Leaf], values: Sequence[object]) -> tuple[object, 
         if bool((example.diff() == 1).all()):
             continue
         others = [pair for other, pair in enumerate(zip(leaves, values, strict=True)) if other != at]
-        ordered = _within(value, *_end(others, int(example[-1])))
+        ordered = _within(value, *_end(others, example.dim() - 1, int(example.max())))
         kept[at] = value if torch.equal(ordered, value) else ordered
     return tuple(kept)
 
 
-def _end(others: Sequence[tuple[Leaf, object]], last: int) -> tuple[int, bool]:
-    """How far offsets may go, whose last is `last` in the example; and whether they go there, as they do in it."""
+def _end(others: Sequence[tuple[Leaf, object]], axis: int, last: int) -> tuple[int, bool]:
+    """How far offsets into this axis may go, of which the last is `last` in the example; and whether they have to go
+    there, as they do in it."""
     lengths = [
-        (leaf.value.shape[0], value.shape[0])
+        (leaf.value.shape[axis], value.shape[axis])
         for leaf, value in others
-        if isinstance(leaf.value, torch.Tensor) and isinstance(value, torch.Tensor) and value.dim() and leaf.value.dim()
+        if isinstance(leaf.value, torch.Tensor) and isinstance(value, torch.Tensor) and value.dim() > axis
     ]
     of = [(then, now) for then, now in lengths if then >= last]
     return min((now for _, now in of), default=last), any(then == last for then, _ in of)
@@ -51,7 +53,7 @@ def _end(others: Sequence[tuple[Leaf, object]], last: int) -> tuple[int, bool]:
 
 def _within(value: torch.Tensor, end: int, complete: bool) -> torch.Tensor:
     ordered = value.detach().sort().values.clamp(0, end)
-    ordered[0] = 0
-    if complete and ordered.numel() > 1:
-        ordered[-1] = end
+    ordered[..., 0] = 0
+    if complete and ordered.shape[-1] > 1:
+        ordered[..., -1] = end
     return ordered

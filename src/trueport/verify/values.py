@@ -111,7 +111,7 @@ def draw_tensor(
         filled = _floats(shape, family, chance, facts_of(leaf, example), example)
     else:
         filled = _integers(shape, family, chance, facts_of(leaf, example))
-        if like_offsets(example):
+        if example.dim() == 1 and like_offsets(example):
             filled = filled.sort().values
             filled[:1] = 0
     return filled.to(device=example.device, dtype=example.dtype)
