@@ -34,6 +34,7 @@ from trueport.lower.complex_pairs import on_twins
 from trueport.lower.complex_parts import by_parts, by_truth
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
+from trueport.lower.exact_factors import keep_factors_exact
 from trueport.lower.failed import translation_failed
 from trueport.lower.legalise import legalise
 from trueport.lower.opsets import ir_version_for
@@ -83,6 +84,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         functions=list(op.functions.values()),
     )
     gone = without_unread(model)
+    keep_factors_exact(model)
     names = {value: name for value, name in lowering.names().items() if name not in gone}
     told = (*lowering.diagnostics, *op.notes, *at_the_ends(graph), *legalise(model))
     return Lowered(model, told, names)

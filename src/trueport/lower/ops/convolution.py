@@ -43,6 +43,10 @@ def convolution(
         return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
     alone = input.rank < weight.rank
     batched = op.reshape(input, (1, *input.known_sizes)) if alone else input
+    if batched.dtype == ir.DataType.DOUBLE and all(isinstance(size, int) for size in weight.known_sizes):
+        extra = _each(output_padding, spatial) if any(output_padding) else [0] * spatial
+        result = _transposed_by_products(op, batched, weight, bias, strides, pads, extra, dilations, groups)
+        return op.Squeeze(result, op.ints(0)) if alone else result
     if groups == 1 and not op.sizes.is_positive(weight.known_sizes[0]):
         batched, weight = _one_more(op, batched, 1), _one_more(op, weight, 0)
     beyond = [max(0, -pad) for pad in after]
@@ -209,6 +213,39 @@ def _by_products(
     product.sizes = (batch, groups, outputs // groups, count(windows))
     out = op.reshape(product, (batch, outputs, *windows))
     return out if bias is None else op.Add(out, op.Unsqueeze(bias, op.ints(*range(1, 1 + len(kernel)))))
+
+
+def _transposed_by_products(
+    op: Builder,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    pads: Sequence[int],
+    extra: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """The same for a transposed one: a convolution with the kernel turned around, over the input with zeros between."""
+    inputs, each, *kernel = (int(size) for size in weight.known_sizes)
+    spatial = range(2, 2 + len(kernel))
+    for axis, step in zip(spatial, stride, strict=True):
+        if step > 1:
+            sizes = (*x.known_sizes[:axis], x.known_sizes[axis] * step, *x.known_sizes[axis + 1 :])
+            apart = op.Unsqueeze(x, op.ints(axis + 1))
+            behind = [0] * (x.rank + 1)
+            behind[axis + 1] = step - 1
+            x = op.reshape(op.Pad(apart, op.ints(*[0] * (x.rank + 1), *behind)), sizes)
+    of_groups = op.reshape(weight, (groups, inputs // groups, each, *kernel))
+    swapped = op.transpose(of_groups, [0, 2, 1, *(axis + 1 for axis in spatial)])
+    merged = op.reshape(swapped, (groups * each, inputs // groups, *kernel))
+    back, end = [-1] * len(kernel), [-(1 << 62)] * len(kernel)
+    turned = op.Slice(merged, op.ints(*back), op.ints(*end), op.ints(*spatial), op.ints(*back))
+    turned.settle(merged.known_sizes)
+    reach = [d * (size - 1) for d, size in zip(dilation, kernel, strict=True)]
+    before = [far - pad for far, pad in zip(reach, pads, strict=True)]
+    after = [first + more - (step - 1) for first, more, step in zip(before, extra, stride, strict=True)]
+    return _by_products(op, x, turned, bias, [1] * len(kernel), [*before, *after], dilation, groups)
 
 
 @op("aten::im2col")

@@ -85,6 +85,11 @@ def _transformed(
 
 def _dft(op: Builder, pairs: Tensor, axis: int, length: Size, onesided: int = 0, inverse: int = 0) -> Tensor:
     dtype = pairs.element
+    if inverse and dtype == DOUBLE:
+        # The runtime divides by a length in single precision: the conjugate is transformed forwards instead.
+        mirror = op.const([1.0, -1.0], DOUBLE)
+        forward = _dft(op, op.Mul(pairs, mirror), axis, length, onesided)
+        return op.Div(op.Mul(forward, mirror), op.cast(op.size(length), DOUBLE))
     x = pairs if isinstance(length, int) and length & (length - 1) == 0 else op.cast(pairs, DOUBLE)
     if op.opset >= _AXIS_INPUT_SINCE:
         out = op.DFT(x, None, op.const(axis), inverse=inverse, onesided=onesided)

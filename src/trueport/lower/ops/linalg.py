@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from trueport.capture.graph import Number
@@ -39,7 +40,9 @@ def addmm(op: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar
     """addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
     # The runtime's Gemm over nothing gives zeros, whatever is to be added.
     by_gemm = mat1.element.is_floating_point() and op.sizes.is_positive(mat1.known_sizes[1])
-    if not by_gemm or isinstance(alpha, Number) or isinstance(beta, Number):
+    if isinstance(alpha, Number) or isinstance(beta, Number) or not by_gemm:
+        return _added(op, self, op.MatMul(mat1, mat2), beta, alpha)
+    if mat1.element == ir.DataType.DOUBLE and not (_is_single(alpha) and _is_single(beta)):
         return _added(op, self, op.MatMul(mat1, mat2), beta, alpha)
     left, trans_a = _before_transposition(mat1)
     right, trans_b = _before_transposition(mat2)
@@ -47,6 +50,11 @@ def addmm(op: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar
     # What is multiplied by 0 is not looked at in eager, even if it is NaN.
     added = None if beta == 0 else self
     return op.Gemm(left, right, added, alpha=_unless_one(alpha), beta=_unless_one(beta), **flags)
+
+
+def _is_single(factor: float) -> bool:
+    """Whether a factor loses nothing as an attribute, which is of single precision."""
+    return float(np.float32(factor)) == factor
 
 
 def _before_transposition(x: Tensor) -> tuple[Tensor, int]:

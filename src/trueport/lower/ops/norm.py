@@ -137,6 +137,10 @@ def batch_norm(
     if training or running_mean is None or running_var is None:
         axes = [0, *range(2, input.rank)]
         return _scaled(op, _standardised(op, input, axes, eps), weight, bias)
+    if input.dtype == ir.DataType.DOUBLE:  # the operator's epsilon is of single precision
+        root = op.Sqrt(op.Add(running_var, eps))
+        factor = op.Reciprocal(root) if weight is None else op.Div(weight, root)
+        return _scaled(op, _scaled(op, input, None, op.Neg(running_mean)), factor, bias)
     channels, dtype = running_mean.known_sizes, running_mean.element
     scale = _ones(op, channels, dtype) if weight is None else weight
     shift = _zeros(op, channels, dtype) if bias is None else bias

@@ -1,0 +1,101 @@
+"""Factors of products in float64 keep their digits.
+
+ONNX Runtime makes a factor before or behind a product of matrices an attribute of the product, which is of single
+precision: `(a @ b) * 0.6` in float64 would be off in the eighth digit. A `Sum` of one thing, which gives that thing, is
+put between the two. It is told to nobody and costs a copy.
+
+1. `a * c @ b`, where the product has no other operand between.
+2. `(a @ b) * c`, and `(a @ b) / c`.
+Operators that only move elements (a transposition) may stand between, since the runtime takes those into the product,
+too. A factor that single precision holds exactly may become an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+_SCALING = ("Mul", "Div")
+_MOVING = frozenset(("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+
+
+def keep_factors_exact(model: ir.Model) -> None:
+    """Stand between the products and their factors, in place."""
+    for graph in _graphs(model.graph):
+        for node in list(graph):
+            if node.op_type in _SCALING and not node.domain and node.outputs[0].dtype == ir.DataType.DOUBLE:
+                _part(graph, node)
+
+
+def _part(graph: ir.Graph, node: ir.Node) -> None:
+    divides = node.op_type == "Div"
+    scaled = next((i for i in ((0,) if divides else (0, 1)) if _loses_digits(node.inputs[1 - i], divides)), None)
+    if scaled is None:
+        return
+    if _goes_into_product(node):
+        uses = list(node.outputs[0].uses())
+        between = _sum_of(graph, node.outputs[0], node, behind=True)
+        for use in uses:
+            use.node.replace_input_with(use.idx, between)
+    elif _is_product(value := node.inputs[scaled]):
+        assert value is not None
+        node.replace_input_with(scaled, _sum_of(graph, value, node, behind=False))
+
+
+def _sum_of(graph: ir.Graph, value: ir.Value, beside: ir.Node, behind: bool) -> ir.Value:
+    made = ir.Node("", "Sum", [value])
+    made.metadata_props.update(beside.metadata_props)
+    out = made.outputs[0]
+    out.name, out.type, out.shape = f"{value.name}_kept", value.type, value.shape
+    made.name = f"node_{out.name}"
+    (graph.insert_after if behind else graph.insert_before)(beside, made)
+    return out
+
+
+def _loses_digits(value: ir.Value | None, divides: bool) -> bool:
+    """Whether this is one number, and it, or what it is divided by, is none of single precision."""
+    content = None if value is None else value.const_value
+    if (
+        content is None
+        and value is not None
+        and (maker := value.producer()) is not None
+        and maker.op_type == "Constant"
+    ):
+        content = maker.attributes["value"].as_tensor() if "value" in maker.attributes else None
+    if content is None or content.size != 1:
+        return False
+    number = float(content.numpy().reshape(()))
+    factor = (1 / number if number else 0.0) if divides else number
+    return float(np.float32(factor)) != factor
+
+
+def _goes_into_product(node: ir.Node) -> bool:
+    value = node.outputs[0]
+    while len(uses := list(value.uses())) == 1 and not value.is_graph_output():
+        reader = uses[0].node
+        if reader.op_type == "MatMul":
+            return True
+        if reader.op_type not in _MOVING:
+            return False
+        value = reader.outputs[0]
+    return False
+
+
+def _is_product(value: ir.Value | None) -> bool:
+    while value is not None and (maker := value.producer()) is not None:
+        if maker.op_type == "MatMul":
+            return True
+        if maker.op_type not in _MOVING:
+            return False
+        value = maker.inputs[0]
+    return False
+
+
+def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    yield graph
+    for node in graph:
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _graphs(attribute.as_graph())
