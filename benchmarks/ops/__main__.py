@@ -36,7 +36,7 @@ def _sweep(variant: str, free: bool, exporter: str, options: argparse.Namespace)
         kept.forget()
     wanted = [name for name in operators(variant) if options.only is None or re.search(options.only, name)]
     todo = [name for name in wanted if not kept.has(name) or (options.retry and not kept.lines[name].all_faithful)]
-    limit = PEER_SAMPLES if exporter != "trueport" else options.samples
+    limit = min(PEER_SAMPLES, options.samples) if exporter != "trueport" else options.samples
     with watched(options.limit) as worker:
         for done, name in enumerate(todo, 1):
             outcomes = worker.run(Task(name, variant, free, exporter, limit))
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", choices=("fixed", "free", "both"), default="both")
     parser.add_argument("--only", metavar="REGEX", help="only the operators whose name matches")
     parser.add_argument("--samples", type=int, default=12, help="at most so many samples of an operator")
-    parser.add_argument("--peer", action="store_true", help=f"also dynamo=True, on {PEER_SAMPLES} samples of each")
+    parser.add_argument("--peer", action="store_true", help=f"also dynamo=True, on at most {PEER_SAMPLES} samples")
     parser.add_argument("--retry", action="store_true", help="again what was not faithful")
     parser.add_argument("--fresh", action="store_true", help="everything again")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one sample")

@@ -40,6 +40,14 @@ def attention(
     given = op.sizes.is_given((*query.known_sizes, *key.known_sizes))
     if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p and given:
         return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
+    if query.dtype == ir.DataType.BFLOAT16:
+        # Eager rounds the result and nothing before it: scores are too large for numbers of eight bits.
+        wide_query, wide_key, wide_value = (op.cast(each, ir.DataType.FLOAT) for each in (query, key, value))
+        mask = attn_mask if attn_mask is None or attn_mask.dtype == BOOL else op.cast(attn_mask, ir.DataType.FLOAT)
+        out = attention(
+            op, wide_query, wide_key, wide_value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+        return op.cast(out, query.element)
     if enable_gqa:
         key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
     rank, keys = key.rank, key
