@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 import trueport
@@ -134,3 +135,42 @@ def test_a_kernel_that_follows_from_another_axis_is_refused_at_its_line():
         faithful(lambda x: F.avg_pool2d(x, x.shape[3]), torch.randn(2, 3, 9, 4), free=({2, 3},))
     assert refused.value.diagnostics[0].where.line is not None
     assert "kernel" in str(refused.value)
+
+
+def test_parts_that_a_tensor_says_where_to_cut():
+    def forward(x, places):
+        first, *others = torch.tensor_split(x, places, dim=1)
+        return first, *others, torch.cat(others, 1)
+
+    faithful(forward, torch.randn(3, 7), torch.tensor([2, 5, -1]), free=({0, 1}, None))
+
+
+def test_a_number_of_parts_that_a_tensor_says_is_refused_at_its_line():
+    with pytest.raises(trueport.ExportError) as refused:
+        faithful(lambda x, parts: torch.tensor_split(x, parts), torch.randn(6, 2), torch.tensor(3))
+    assert refused.value.diagnostics[0].where is not None
+    assert "number of parts" in str(refused.value)
+
+
+def test_a_masked_index_may_be_none_where_it_is_masked():
+    def forward(x, mask, rows, columns):
+        return torch.ops.aten._unsafe_masked_index(x, mask, [rows, columns], 7.0)
+
+    mask = torch.tensor([[True, False], [True, True]])
+    faithful(
+        forward,
+        torch.randn(3, 4),
+        mask,
+        torch.tensor([[0], [-1]]),
+        torch.tensor([[1, 9]]),
+        free=({0, 1},) + (None,) * 3,
+    )
+
+
+def test_a_loss_in_pieces_is_the_whole_loss():
+    options = nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+
+    def forward(x, weight, target):
+        return F.linear_cross_entropy(x, weight, target, options=options)
+
+    faithful(forward, torch.randn(5, 3), torch.randn(4, 3), torch.randint(0, 4, (5,)))

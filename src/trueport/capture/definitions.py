@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from trueport.capture.fft_defined import TRANSFORMS
 from trueport.capture.gradient_defined import GRADIENTS
+from trueport.capture.indexing import get_item
 from trueport.capture.layers_defined import LAYERS
 from trueport.capture.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.packed import pack_padded, pad_packed, pad_sequences
@@ -50,6 +52,31 @@ def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[tor
     return list(tensor.split_with_sizes(sizes, dim))
 
 
+def _tensor_split_at(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
+    """Cut where a tensor says; torch would read it."""
+    if places.dim() == 0:
+        raise CannotBeCarried(
+            "the number of parts is the value of a tensor here, and an ONNX model has its values written down once",
+            "give the number of parts as a plain number",
+        )
+    edges = [None, *(places[i].item() for i in range(places.shape[0])), None]
+    before = (*[slice(None)] * (dim % tensor.dim()),)
+    return [get_item(tensor, (*before, slice(*pair))) for pair in itertools.pairwise(edges)]
+
+
+def _unsafe_masked_index(
+    tensor: torch.Tensor, mask: torch.Tensor, indices: list[torch.Tensor | None], fill: Any
+) -> torch.Tensor:
+    """What is masked may have an index that is none; negative ones count from the end, as in eager's kernel."""
+    if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+        return torch.full_like(mask, fill, dtype=tensor.dtype)
+    within = [
+        slice(None) if index is None else index.clamp(-size, size - 1)
+        for index, size in zip(indices, tensor.shape, strict=False)
+    ]
+    return torch.where(mask, tensor[tuple(within)], torch.full((), fill, dtype=tensor.dtype))
+
+
 def _triangle_indices(mask: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Known numbers give a known table; torch's formula goes through square roots, which an empty one divides by."""
 
@@ -77,6 +104,8 @@ DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
     aten.squeeze.default: _squeeze,
     aten.tensor_split.sections: _tensor_split,
+    aten.tensor_split.tensor_indices_or_sections: _tensor_split_at,
+    aten._unsafe_masked_index.default: _unsafe_masked_index,
     aten.take_along_dim.default: _take_along_dim,
     aten.tril_indices.default: _triangle_indices(torch.tril_indices),
     aten.triu_indices.default: _triangle_indices(torch.triu_indices),

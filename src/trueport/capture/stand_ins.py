@@ -19,6 +19,8 @@ Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
 _FOR_FREE_SIZES: set[Callable[..., Any]] = set()
 """Functions that read the sizes of their tensors as plain numbers, and need their stand-in for those alone."""
+_ALWAYS: set[Callable[..., Any]] = set()
+"""Functions that need their stand-in whatever they are given."""
 
 
 def stand_in_for(
@@ -29,7 +31,11 @@ def stand_in_for(
     if replacement is None:
         return None
     given = (*args, *kwargs.values())
-    if holds_symbol(given) or (function in _FOR_FREE_SIZES and holds_symbol([_sizes(each) for each in given])):
+    if (
+        function in _ALWAYS
+        or holds_symbol(given)
+        or (function in _FOR_FREE_SIZES and holds_symbol([_sizes(each) for each in given]))
+    ):
         return replacement
     return None
 
@@ -45,15 +51,17 @@ def holds_symbol(data: Any) -> bool:
 
 
 def stands_in_for(
-    *functions: Callable[..., Any], reads_sizes: bool = False
+    *functions: Callable[..., Any], reads_sizes: bool = False, always: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it."""
+    """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it, `always` where nothing is."""
 
     def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
             _STAND_INS[function] = replacement
             if reads_sizes:
                 _FOR_FREE_SIZES.add(function)
+            if always:
+                _ALWAYS.add(function)
         return replacement
 
     return register
@@ -172,6 +180,12 @@ def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = Non
         return F.pad(input, pad, mode, value)
     inside = F.pad(torch.ones_like(input, dtype=torch.bool), pad)
     return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
+
+
+@stands_in_for(F.linear_cross_entropy, always=True)
+def _linear_cross_entropy(*args: Any, options: Any = None, **named: Any) -> torch.Tensor:
+    """In one go: the pieces in which torch computes it are for the gradient's sake."""
+    return F.linear_cross_entropy(*args, **named)
 
 
 @stands_in_for(F.one_hot)

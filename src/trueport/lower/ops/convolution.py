@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -172,7 +171,7 @@ def conv_named_padding(
 
 
 def _windows(
-    op: Builder, x: Tensor, kernel: Sequence[int], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int]
+    op: Builder, x: Tensor, kernel: Sequence[Size], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int]
 ) -> Tensor:
     """(batch, channels, *kernel, *windows): every window of an image. `pads` are those before, then those after.
 
@@ -204,10 +203,10 @@ def _by_products(
     groups: int,
 ) -> Tensor:
     """A convolution as a product of matrices, for float64, in which the runtime has the one and not the other."""
-    outputs, inputs, *kernel = (int(size) for size in weight.known_sizes)
+    outputs, inputs, *kernel = weight.known_sizes
     columns = _windows(op, x, kernel, stride, pads, dilation)
     batch, windows = columns.known_sizes[0], columns.known_sizes[2 + len(kernel) :]
-    depth = inputs * math.prod(kernel)
+    depth = count([inputs, *kernel])
     grouped = op.reshape(columns, (batch, groups, depth, count(windows)))
     product = op.MatMul(op.reshape(weight, (groups, outputs // groups, depth)), grouped)
     product.sizes = (batch, groups, outputs // groups, count(windows))
