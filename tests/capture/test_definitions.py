@@ -163,7 +163,7 @@ def test_a_masked_index_may_be_none_where_it_is_masked():
         mask,
         torch.tensor([[0], [-1]]),
         torch.tensor([[1, 9]]),
-        free=({0, 1},) + (None,) * 3,
+        free=({0, 1}, None, None, None),
     )
 
 

@@ -53,7 +53,8 @@ def holds_symbol(data: Any) -> bool:
 def stands_in_for(
     *functions: Callable[..., Any], reads_sizes: bool = False, always: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it, `always` where nothing is."""
+    """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it, `always` where it is
+    needed in any case."""
 
     def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
