@@ -7,6 +7,7 @@ an assumption that eager makes too (it raises for the other sizes) takes nothing
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,13 +15,18 @@ from dataclasses import dataclass, replace
 import sympy
 
 from trueport.capture.graph import Graph, SizeAssumption
+from trueport.load.job import FreeSize
+from trueport.torch_internals.expressions import as_python
 
 _ALWAYS = (*range(10), 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
 _IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
 _MOST_BROKEN = 12
 _MOST_TRIED = 600
-"""How many combinations of sizes an assumption about several is asked for: each takes a tenth of a millisecond or more,
-and their number grows with a power of that of the sizes."""
+"""How many combinations of sizes an assumption about several is asked for: their number grows with a power of that of
+the sizes."""
+
+Asked = tuple[sympy.Symbol, FreeSize, int]
+"""A free size that an expression speaks of, and its size in the trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,43 +141,52 @@ def _without_common_sizes(graph: Graph, assumption: SizeAssumption) -> SizeAssum
 
 def _judge(graph: Graph, assumption: SizeAssumption) -> Judged:
     symbols = sorted((s for s in assumption.expr.free_symbols if s in graph.size_symbols), key=str)
+    asked = tuple((s, graph.size_symbols[s], int(graph.examples[s])) for s in symbols)
+    return Judged(assumption, *_tried(assumption.expr, asked))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tried(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> tuple[tuple[Mapping[str, int], ...], int | None]:
+    """The sizes that break an expression, and the only one that does not. Kept, because torch asks the same of a size
+    again and again."""
     broken: list[dict[str, int]] = []
     holding: set[int] = set()
-    for sizes in _candidates(graph, assumption.expr, symbols):
+    names = {symbol: free.name for symbol, free, _ in symbols}
+    test = as_python(expr, tuple(names))
+    for sizes in _candidates(expr, symbols):
         try:
-            holds = assumption.expr.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+            holds = test(*sizes.values())
         except ZeroDivisionError:  # the expression has no meaning for these sizes: eager will tell
-            holds = sympy.false
-        if holds == sympy.true:
+            holds = False
+        if holds is True:
             holding.update(sizes.values())
-        elif holds == sympy.false:
-            broken.append({graph.size_symbols[s].name: n for s, n in sizes.items()})
+        elif holds is False:
+            broken.append({names[s]: n for s, n in sizes.items()})
             if len(symbols) > 1 and len(broken) == _MOST_BROKEN:
                 break
     only = next(iter(holding)) if len(symbols) == 1 and len(holding) == 1 else None
-    return Judged(assumption, tuple(broken[:_MOST_BROKEN]), only)
+    return tuple(broken[:_MOST_BROKEN]), only
 
 
-def _candidates(graph: Graph, expr: sympy.Basic, symbols: list[sympy.Symbol]) -> Iterator[Mapping[sympy.Symbol, int]]:
+def _candidates(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> Iterator[Mapping[sympy.Symbol, int]]:
     """Sizes in the declared ranges: small ones, those around the numbers in the expression, the bounds.
 
     Of three or more sizes each by itself first, then as many combinations as there is time for.
     """
     mentioned = {int(n) + d for n in expr.atoms(sympy.Integer) for d in (-1, 0, 1) if abs(int(n)) < 1 << 20}
     per_symbol = []
-    for symbol in symbols:
-        free = graph.size_symbols[symbol]
-        example = int(graph.examples[symbol])
+    for _, free, example in symbols:
         tried = {*(_ALWAYS if len(symbols) == 1 else _IN_PAIRS), *mentioned, free.minimum, example, 2 * example}
         if free.maximum is not None:
             tried.add(free.maximum)
         admitted = [n for n in tried if n >= 0 and free.admits(n)]
         per_symbol.append(sorted(admitted, key=lambda n: (abs(n - example), n)))
+    order = [symbol for symbol, _, _ in symbols]
     if len(symbols) <= 2:
-        yield from (dict(zip(symbols, together, strict=True)) for together in itertools.product(*per_symbol))
+        yield from (dict(zip(order, together, strict=True)) for together in itertools.product(*per_symbol))
         return
-    examples = {symbol: sizes[0] for symbol, sizes in zip(symbols, per_symbol, strict=True)}
-    for symbol, sizes in zip(symbols, per_symbol, strict=True):
+    examples = {symbol: sizes[0] for symbol, sizes in zip(order, per_symbol, strict=True)}
+    for symbol, sizes in zip(order, per_symbol, strict=True):
         yield from ({**examples, symbol: size} for size in sizes)
     together = itertools.product(*(sizes[:6] for sizes in per_symbol))
-    yield from (dict(zip(symbols, each, strict=True)) for each in itertools.islice(together, _MOST_TRIED))
+    yield from (dict(zip(order, each, strict=True)) for each in itertools.islice(together, _MOST_TRIED))

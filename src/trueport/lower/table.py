@@ -154,5 +154,6 @@ def _discover() -> None:
     ours = importlib.import_module("trueport.lower.ops")
     for module in pkgutil.iter_modules(ours.__path__):
         importlib.import_module(f"{ours.__name__}.{module.name}")
+    importlib.import_module("trueport.lower.complex_parts")  # which says what is carried by its parts
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         entry.load()
