@@ -212,7 +212,12 @@ class Run:
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
         folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-        asked: Options = {**self.checking, "extra_sizes": judged.must_try, "admits": judged.admits}
+        asked: Options = {
+            **self.checking,
+            "extra_sizes": judged.must_try,
+            "extra_values": judged.must_try_values,
+            "admits": judged.admits,
+        }
         state = Snapshot(job.model)
         if "budget" not in asked:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))

@@ -102,20 +102,35 @@ def declared_sizes(graph: Graph) -> dict[sympy.Symbol, str | int]:
     return declared
 
 
-def frozen_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
-    """Decisions that were taken on a Python-number argument."""
+def decisions_on_numbers(graph: Graph) -> tuple[SizeAssumption, ...]:
+    """Decisions that were taken on a Python-number argument, each once."""
     numbers = set(graph.number_symbols)
-    found = {
-        (a.expr, a.place.where): a
-        for a in graph.assumptions
-        if numbers & a.expr.free_symbols and not (_is_size(a.expr) and not a.user_code)
-    }
+    found = {(a.expr, a.place.where): a for a in graph.assumptions if numbers & a.expr.free_symbols}
     return tuple(found.values())
 
 
-def _is_size(expr: sympy.Basic) -> bool:
-    """`k >= 0`: torch makes a size of the number. Eager refuses any other."""
-    return isinstance(expr, sympy.Ge) and expr.lhs.is_Symbol and expr.rhs == 0
+def numbers_that_break(graph: Graph, assumption: SizeAssumption) -> tuple[dict[str, int], ...] | None:
+    """Values of a number argument, nearest to the example first, that a decision of torch's does not hold for.
+
+    None where that cannot be told: the number is no integer, or there are several, or the user's own code decides.
+    """
+    numbers = [s for s in assumption.expr.free_symbols if s in graph.number_symbols]
+    if assumption.user_code or len(numbers) != 1 or not isinstance(graph.examples.get(numbers[0]), int):
+        return None
+    (number,) = numbers
+    others = {s: sympy.Integer(int(graph.examples[s])) for s in assumption.expr.free_symbols - {number}}
+    expr, example = assumption.expr.xreplace(others), int(graph.examples[number])
+    mentioned = {sign * int(n) + d for n in expr.atoms(sympy.Integer) for sign in (1, -1) for d in (-1, 0, 1)}
+    tried = {*range(-4, 10), *mentioned, *range(example - 2, example + 3), 2 * example, -example, 100, -100}
+    broken = []
+    for value in sorted(tried, key=lambda n: (abs(n - example), n)):
+        try:
+            holds = expr.xreplace({number: sympy.Integer(value)})
+        except ZeroDivisionError:  # the expression has no meaning for this value: eager will tell
+            holds = sympy.false
+        if holds == sympy.false:
+            broken.append({graph.number_symbols[number]: value})
+    return tuple(broken[:_MOST_BROKEN])
 
 
 def _without_common_sizes(graph: Graph, assumption: SizeAssumption) -> SizeAssumption:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,28 +14,100 @@ from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import holds_symbol, stands_in_for
 
 
-def _of_the_whole(rank: int, reduce: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Global pooling, written with a kernel that is the size of the picture."""
-
-    def pool(input: torch.Tensor, kernel_size: Any, stride: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
-        kernel, sizes = _listed(kernel_size, rank), input.shape[-rank:]
-        same = all(_same_size(a, b) for a, b in zip(kernel, sizes, strict=True))
-        plain = not any(v for v in (*rest, *options.values()) if v not in (0, True))
-        if not (same and plain and (stride is None or holds_symbol(stride))):
-            raise CannotBeCarried(
-                "pooling with a kernel that follows from a free size, and is not the whole picture, is not carried",
-                "give the kernel as a number, or declare the axes of the picture as one free size if they are equal",
-            )
-        return reduce(input, tuple(range(-rank, 0)))
+def _mean(rank: int) -> Callable[..., Any]:
+    def pool(
+        input: torch.Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> torch.Tensor:
+        if _is_whole(input, kernel_size, rank) and not holds_symbol(padding) and padding == 0 and not divisor_override:
+            return input.mean(tuple(range(-rank, 0)), keepdim=True)
+        windows = _windows(input, rank, kernel_size, stride, padding, 1, ceil_mode)
+        dtype = input.dtype
+        total = input.float() if dtype in (torch.float16, torch.bfloat16) else input
+        counts = total.new_ones(())
+        for axis, of_axis in enumerate(windows, -rank):
+            total = of_axis.laid_out(total, axis, blank=0).sum(axis)
+            count = of_axis.reach if count_include_pad else of_axis.inside.sum(1)
+            counts = counts.unsqueeze(-1) * count.to(total.dtype)
+        return (total / (divisor_override or counts)).to(dtype)
 
     return pool
+
+
+def _maximum(rank: int) -> Callable[..., Any]:
+    def pool(
+        input: torch.Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> torch.Tensor:
+        if return_indices or not input.is_floating_point():
+            raise CannotBeCarried(
+                "the places of maxima, or maxima of integers, in windows whose length follows from a free size",
+                "give the kernel as a number",
+            )
+        if _is_whole(input, kernel_size, rank) and not holds_symbol(padding) and padding == 0 and dilation == 1:
+            return input.amax(tuple(range(-rank, 0)), keepdim=True)
+        for axis, of_axis in enumerate(_windows(input, rank, kernel_size, stride, padding, dilation, ceil_mode), -rank):
+            input = of_axis.laid_out(input, axis, blank=-math.inf).amax(axis)
+        return input
+
+    return pool
+
+
+def _is_whole(input: torch.Tensor, kernel_size: Any, rank: int) -> bool:
+    """Global pooling, written with a kernel that is the size of the picture."""
+    kernel = _listed(kernel_size, rank)
+    return all(_same_size(a, b) for a, b in zip(kernel, input.shape[-rank:], strict=True))
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows over one axis: the indices [windows, kernel] of their elements, which of these are not padding, and how
+    far each window reaches before the padding ends."""
+
+    index: torch.Tensor
+    inside: torch.Tensor
+    reach: torch.Tensor
+
+    def laid_out(self, tensor: torch.Tensor, axis: int, blank: float) -> torch.Tensor:
+        """The windows of an axis, their elements on an axis of their own behind it; padding is `blank`."""
+        found = _laid_out(tensor, axis, self.index)
+        return found.masked_fill(~self.inside.reshape((*self.inside.shape, *[1] * (-axis - 1))), blank)
+
+
+def _windows(
+    input: torch.Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> list[_Windows]:
+    if ceil_mode:
+        raise CannotBeCarried(
+            "ceil_mode with a kernel that follows from a free size", "give the kernel as a number, or pad explicitly"
+        )
+    settings = (_listed(each, rank) for each in (kernel_size, stride or kernel_size, padding, dilation))
+    return [_along(*each) for each in zip(input.shape[-rank:], *settings, strict=True)]
+
+
+def _along(length: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> _Windows:
+    count = (length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    start = torch.arange(count) * stride - padding
+    place = start.unsqueeze(1) + torch.arange(kernel) * dilation
+    reach = (start + kernel).clamp(max=length + padding) - start
+    return _Windows(place.clamp(0, length - 1), (place >= 0) & (place < length), reach)
 
 
 _MEANS: tuple[Any, ...] = (torch.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 _MAXIMA: tuple[Any, ...] = (F.max_pool1d, F.max_pool2d, F.max_pool3d)
 for _rank in (1, 2, 3):
-    stands_in_for(_MEANS[_rank - 1])(_of_the_whole(_rank, lambda x, axes: x.mean(axes, keepdim=True)))
-    stands_in_for(_MAXIMA[_rank - 1])(_of_the_whole(_rank, lambda x, axes: x.amax(axes, keepdim=True)))
+    stands_in_for(_MEANS[_rank - 1])(_mean(_rank))
+    stands_in_for(_MAXIMA[_rank - 1])(_maximum(_rank))
 
 
 def _same_size(one: Any, other: Any) -> bool:

@@ -12,7 +12,8 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
-from trueport.capture import pool_stand_ins as pool_stand_ins  # importing it registers what it holds
+from trueport.capture import number_stand_ins as number_stand_ins  # importing it registers what it holds
+from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open

@@ -16,7 +16,7 @@ import sympy
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
-from trueport.capture.assumptions import Judged, frozen_numbers, judge, tied_sizes
+from trueport.capture.assumptions import Judged, decisions_on_numbers, judge, numbers_that_break, tied_sizes
 from trueport.capture.graph import Graph, SizeAssumption
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
@@ -35,14 +35,17 @@ _TRIES_PER_SIZE = 3
 _SIZES_TRIED = 4
 _SIZES_WANTED = 2
 """How many sizes of each sort (empty or single; others) eager is asked about, and how many of them are enough."""
+_NUMBERS_PER_DECISION, _NUMBERS_TRIED = 2, 8
+"""How many values of a number argument are compared on the other side of a decision, and in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizesJudged:
-    """What to tell, and the sizes on which the exported model must be compared with eager."""
+    """What to tell, and the sizes and inputs on which the exported model must be compared with eager."""
 
     diagnostics: tuple[Diagnostic, ...]
     must_try: tuple[Sizes, ...]
+    must_try_values: tuple[Sequence[object], ...] = ()
     relations: tuple[SizeAssumption, ...] = ()
     """What ties sizes to one another, and was told: sizes that break one are none of the model's."""
     symbols: Mapping[sympy.Symbol, FreeSize] = field(default_factory=dict)
@@ -58,12 +61,16 @@ def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True,
     What only verification can settle is left alone where there will be none.
     """
     court = _Court(graph, job, accepts, verified, seed)
-    for assumption in frozen_numbers(graph):
-        court.say(_number_frozen(graph, assumption))
+    for assumption in decisions_on_numbers(graph):
+        court.settle_number(assumption)
     for judged in judge(graph):
         court.settle(judged)
     return SizesJudged(
-        tuple(court.diagnostics), tuple(court.must_try), tuple(court.relations), dict(graph.size_symbols)
+        tuple(court.diagnostics),
+        tuple(court.must_try),
+        tuple(court.must_try_values[:_NUMBERS_TRIED]),
+        tuple(court.relations),
+        dict(graph.size_symbols),
     )
 
 
@@ -78,6 +85,7 @@ class _Court:
         self._said: set[tuple[object, ...]] = set()
         self.diagnostics: list[Diagnostic] = []
         self.must_try: list[Sizes] = []
+        self.must_try_values: list[Sequence[object]] = []
         self.relations: list[SizeAssumption] = []
 
     def say(self, diagnostic: Diagnostic) -> None:
@@ -111,6 +119,22 @@ class _Court:
                 self.must_try.append(sizes)
         if assumption.user_code:
             self.say(_library_decided(self._graph, assumption, accepted))
+
+    def settle_number(self, assumption: SizeAssumption) -> None:
+        """A number that eager refuses takes nothing away. One that it accepts makes torch run something else: where
+        that is no plain freezing, verification has to show that it comes to the same.
+        """
+        broken_by = numbers_that_break(self._graph, assumption)
+        if broken_by is None:
+            self.say(_number_frozen(self._graph, assumption))
+            return
+        accepted = [values for numbers in broken_by if self._accepts(values := self._with(numbers))]
+        if accepted and (isinstance(assumption.expr, sympy.Eq) or not self._verified):
+            self.say(_number_frozen(self._graph, assumption))
+        self.must_try_values += accepted[:_NUMBERS_PER_DECISION]
+
+    def _with(self, numbers: Mapping[str, int]) -> list[object]:
+        return [numbers.get(leaf.name, leaf.value) for leaf in self._job.leaves]
 
     def _accepted(self, broken_by: Sequence[Sizes]) -> list[Sizes]:
         """Sizes that break an assumption and that eager accepts; edge sizes and others each get their chance."""

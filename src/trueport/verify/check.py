@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
-from trueport.verify.draw import Drawn, draw
+from trueport.verify.draw import Drawn, asked_for, draw
 from trueport.verify.evidence import Evidence
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
@@ -56,6 +57,8 @@ class Options(TypedDict, total=False):
 
     extra_sizes: Sequence[Mapping[str, int]]
     """Sizes that must be tried."""
+    extra_values: Sequence[Sequence[object]]
+    """Inputs that must be tried, one value per leaf each."""
     admits: Callable[[Mapping[str, int]], bool]
     """Whether sizes keep to what ties them to one another."""
     seed: int
@@ -155,7 +158,8 @@ def check_opened(
 
     def drawn() -> Iterator[Drawn]:
         extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
-        every = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite)
+        wanted = (asked_for(values, example) for values in options.get("extra_values", ()))
+        every = itertools.chain(wanted, draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite))
         admits = options.get("admits")
         return every if admits is None else (each for each in every if admits(each.sizes))
 

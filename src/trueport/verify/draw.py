@@ -48,6 +48,11 @@ class Drawn:
         return self.fill()
 
 
+def asked_for(values: Sequence[object], sizes: Mapping[str, int]) -> Drawn:
+    """Inputs that were not drawn: something is to be seen on exactly these."""
+    return Drawn(lambda: tuple(values), sizes, "numbers that torch decides by", wanted=True)
+
+
 def draw(
     job: Job,
     example_values: Sequence[object],

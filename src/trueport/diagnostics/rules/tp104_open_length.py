@@ -14,8 +14,10 @@ class OpenLength(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            first, second = x  # <- here
-            return first + second
+            rows = []
+            for row in x:  # <- here
+                rows.append(row * 2)
+            return rows
 
     trueport.export(Net().eval(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes=({0: "n"},))
     ```
@@ -24,7 +26,10 @@ class OpenLength(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.sum(0)
+            rows = []
+            for row in x:
+                rows.append(row * 2)
+            return torch.stack(rows)
 
     trueport.export(Net().eval(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes=({0: "n"},))
     ```
