@@ -2,20 +2,21 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class SizeNarrowed(Diagnostic):
-    """Python took a decision on a free size that cannot be kept open (an index into a list, a key of a
-    dict, a number of pieces), so the graph that was traced is right for some of the declared sizes
-    only.
+    """Python took a decision on a free size that cannot be kept open (inside a function that is written
+    in C), so the graph that was traced is right for some of the declared sizes only.
 
     ## Why
     For the other sizes the exported model would give wrong values, with no error: the most common
-    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; which of two tuples comes
-    first is decided by Python itself, with real numbers.
+    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; `bisect` decides inside
+    Python's own code, with real numbers.
 
     ## Example
     ```python
+    import bisect
+
     class Net(nn.Module):
         def forward(self, x):
-            return x * 2 if tuple(x.shape) > (6, 4) else x  # <- here
+            return x * bisect.bisect([6], x.shape[0])  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -24,7 +25,7 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * 2 if x.shape[0] > 6 else x
+            return x * sum(x.shape[0] >= bound for bound in (6,))
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```

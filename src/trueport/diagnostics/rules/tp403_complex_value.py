@@ -12,7 +12,8 @@ class ComplexValue(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.fft.fft(x).prod().abs()  # <- here
+            z = torch.fft.fft(x)
+            return z.scatter_reduce(0, torch.arange(8) // 2, z, "prod").abs()  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
     ```
@@ -21,7 +22,8 @@ class ComplexValue(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return torch.fft.fft(x).log().sum().exp().abs()
+            z = torch.fft.fft(x)
+            return torch.cat([z[:4] * z.reshape(4, 2).prod(1), z[4:]]).abs()
 
     trueport.export(Net().eval(), (torch.randn(8),), "net.onnx")
     ```
