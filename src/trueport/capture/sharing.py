@@ -89,16 +89,16 @@ class Sharing:
         return self._now.stale
 
     def same_as(self, memories: Iterable[Memory]) -> set[Memory]:
-        """These, and all that may be the same."""
-        found = set(memories)
-        grows = True
-        while grows:
-            before = len(found)
-            for link in self._now.links:
-                if link.one in found or link.other in found:
-                    found |= {link.one, link.other}
-            grows = len(found) > before
-        return found
+        """These, and all that may be the same: what they may be, and whatever may be that.
+
+        `larger = a if a.sum() > b.sum() else b` may be either; but a is not b, however often they meet like this.
+        """
+        others: dict[Memory, list[Memory]] = {}
+        backwards: dict[Memory, list[Memory]] = {}
+        for link in self._now.links:
+            others.setdefault(link.one, []).append(link.other)
+            backwards.setdefault(link.other, []).append(link.one)
+        return _reached(_reached(memories, others), backwards)
 
     # --- regions
 
@@ -133,3 +133,14 @@ class Sharing:
     def spoil(self, memory: Memory, place: Place) -> None:
         """Nobody may read this."""
         self._now.stale.setdefault(memory, place)
+
+
+def _reached(memories: Iterable[Memory], links: Mapping[Memory, list[Memory]]) -> set[Memory]:
+    found: set[Memory] = set()
+    waiting = list(memories)
+    while waiting:
+        memory = waiting.pop()
+        if memory not in found:
+            found.add(memory)
+            waiting += links.get(memory, ())
+    return found
