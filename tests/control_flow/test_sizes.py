@@ -152,3 +152,40 @@ def test_torch_size_in_a_test_of_membership():
         return x * 2 if x.shape[0] in (1, 4) else x - 1
 
     by_rows(model)
+
+
+def test_an_arm_that_needs_more_rows_than_the_example_has():
+    """Torch looked at the example's size, which does not take the arm: the export ended with a fault of ours."""
+
+    def model(x):
+        if x.shape[0] >= 7:
+            return x[6] + x[:6].reshape(2, 3, -1).sum((0, 1))
+        if x.shape[0] // 2 == 2 and x.shape[0] % 2 == 1:
+            return x[4]
+        return x.sum(0)
+
+    by_rows(model, 3, 0, 1, 5, 7, 9)
+
+
+def test_an_arm_that_is_for_one_size_and_one_for_even_ones():
+    def model(x):
+        if x.shape[0] == 5:
+            return (x + torch.arange(5.0)[:, None]).sum(0)
+        if x.shape[0] % 4 == 0:
+            return x.reshape(4, -1).sum(0)[:1].sum() + x.sum(0)
+        return -x.sum(0)
+
+    by_rows(model, 3, 0, 1, 4, 5, 8)
+
+
+def test_an_item_of_a_list_that_has_as_many_as_a_number_says():
+    """`out[0]` was taken for a decision by n (TP205); where there are too few items, eager raises."""
+
+    def model(x, n: int):
+        out = []
+        for i in range(n):
+            out.append(x * i)
+        first = out[0] if len(out) > 0 else x
+        return first + (out[2] if len(out) > 2 else -x)
+
+    assert_kept_alive(model, (torch.randn(2, 3), 1), [(torch.randn(2, 3), n) for n in (0, 2, 3, 5)])

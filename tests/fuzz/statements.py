@@ -265,6 +265,7 @@ class Statements(Expressions):
         elif form == 4:
             done = self.new_name(Kind.BOOL)
             self.names.kinds[done] = Kind.BOOL
+            self.inputs |= {done}  # the body may read it; a loop whose end it puts off never ends
             lines = [f"{done} = False", f"{counter} = 0", f"while not {done}:", f"    {counter} += 1"]
             return [*lines, f"    {done} = {counter} >= {bound} or bool({self.test(0)})", *self.body(depth, in_loop)]
         elif form == 0:

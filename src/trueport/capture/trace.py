@@ -156,6 +156,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             unvalidated_distributions(),
             torch.no_grad(),
             tracer.symbols.shapes.convolutions_unnoted(),
+            tracer.symbols.shapes.checks_of_numbers_unnoted(),
             tracer.symbols.fake_mode,
             tracer.recorder,
             tracer.functionaliser,

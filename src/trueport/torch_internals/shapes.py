@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
+from trueport.torch_internals.examples import example_where
 from trueport.torch_internals.knowledge import Knowledge
 
 
@@ -40,6 +41,9 @@ class DecidingShapes(_ShapeEnv):
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._unnoted = False
+        self._numbers: set[sympy.Symbol] = set()
+        self._elsewhere = False
+        """Whether torch is told of other sizes than the example's, for the sake of an arm that those take."""
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
         if orig_expr in self._facts:
@@ -55,6 +59,8 @@ class DecidingShapes(_ShapeEnv):
                 general = None if by_user else self._in_general(orig_expr)
                 axioms = dict(self.axioms)
             known = len(self.guards)
+            if self._elsewhere:  # what the question brings along is the example's answer
+                args, kwargs = (None, *args[1:]), {key: value for key, value in kwargs.items() if key != "hint"}
             decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
         except _GuardOnDataDependentSymNode:
             if general is None:
@@ -70,6 +76,23 @@ class DecidingShapes(_ShapeEnv):
         for expr in () if self._unnoted else made:
             self._on_guard(expr)
         return decided
+
+    @contextlib.contextmanager
+    def checks_of_numbers_unnoted(self) -> Iterator[None]:
+        """What an operator demands of a number argument (`out[0]`: at least one round) is no decision: eager raises."""
+        itself = _SymNode.expect_true
+
+        def expected(node: _SymNode, file: str, line: int) -> bool:
+            if not node.expr.free_symbols & self._numbers:
+                return itself(node, file, line)
+            with self.choosing_a_kernel():
+                return itself(node, file, line)
+
+        _SymNode.expect_true = expected  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            _SymNode.expect_true = itself  # type: ignore[method-assign]
 
     def _refine_ranges(self, expr: Any) -> None:
         """Nothing is concluded about free sizes from what was decided about them, but for equations.
@@ -174,9 +197,27 @@ class DecidingShapes(_ShapeEnv):
                     self._facts[sympy.Eq(a, b, evaluate=False)] = holds
                     self._facts[sympy.Ne(a, b, evaluate=False)] = fails
         try:
-            yield
+            with self._by_another_example(fact):
+                yield
         finally:
             self._facts = before
+
+    @contextlib.contextmanager
+    def _by_another_example(self, fact: sympy.Basic) -> Iterator[None]:
+        """Where the example's sizes go another way, torch looks at sizes that go this way."""
+        other = example_where(fact, self.backed_var_to_val, self.var_to_range)
+        before, elsewhere, chosen = dict(self.backed_var_to_val), self._elsewhere, self._chosen
+        if other is not None:
+            self.backed_var_to_val.update(other)
+            self._elsewhere, self._chosen = True, {}
+            self._version_counter += 1
+        try:
+            yield
+        finally:
+            if other is not None:
+                self.backed_var_to_val.update(before)
+                self._elsewhere, self._chosen = elsewhere, chosen
+                self._version_counter += 1
 
     def knowledge(self) -> Knowledge:
         """What is known by now, for `forget_since`."""
@@ -197,6 +238,7 @@ class DecidingShapes(_ShapeEnv):
     def new_int(self, name: str, hint: int) -> torch.SymInt:
         """A Python int argument."""
         symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        self._numbers.add(symbol)
         number = self.create_symintnode(symbol, hint=hint)
         assert isinstance(number, torch.SymInt)
         return number
