@@ -102,6 +102,13 @@ def test_what_is_no_state_dict(model: torch.nn.Module, tmp_path: Path) -> None:
         load_weights(model, tmp_path / "w.npy")
 
 
+def test_a_model_without_weights_has_an_empty_state_dict(tmp_path: Path) -> None:
+    torch.save(torch.nn.ReLU().state_dict(), tmp_path / "w.pt")
+    load_weights(torch.nn.ReLU(), tmp_path / "w.pt")
+    with pytest.raises(UsageError, match="2 missing"):
+        load_weights(torch.nn.Linear(2, 2), tmp_path / "w.pt")
+
+
 def test_reading_never_runs_code(tmp_path: Path, model: torch.nn.Module) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[object, tuple[object, ...]]:

@@ -139,6 +139,20 @@ def test_below_two_a_dynamic_size_is_promised_by_nobody_and_a_difference_is_a_wa
     assert [found.code for found in promised.errors] == ["TP805"]
 
 
+class Flat(nn.Module):
+    def forward(self, x):
+        return 3 * x if x.max() - x.min() < 1e-3 and x.sum() > 5 else 2 * x
+
+
+def test_a_branch_that_a_single_row_shows_is_lost_for_two_as_well(tmp_path):
+    """What is found below two is tried again with the rows repeated: here the size has nothing to do with it."""
+    path = scaled(tmp_path / "m.onnx", 2.0)
+    check = trueport.verify(path, Flat(), (torch.rand(4, 3),), dynamic_shapes=({0: Dim.DYNAMIC},))
+    (found,) = check.errors
+    assert found.code == "TP805"
+    assert found.where.line == Flat.forward.__code__.co_firstlineno + 1
+
+
 def test_what_eager_gives_with_autograd_on_is_right_as_well(tmp_path):
     class Either(nn.Module):
         def forward(self, x):

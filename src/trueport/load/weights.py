@@ -35,8 +35,8 @@ def _state_dict_in(loaded: Any, file: Path) -> dict[str, Any]:
         for key in _CHECKPOINT_KEYS:
             if isinstance(loaded.get(key), Mapping):
                 return dict(loaded[key])
-        if any(isinstance(value, torch.Tensor) for value in loaded.values()):
-            return dict(loaded)
+        if not loaded or any(isinstance(value, torch.Tensor) for value in loaded.values()):
+            return dict(loaded)  # of a model without weights, an empty one
     raise usage_error(
         f"{file} holds a {type(loaded).__name__}, not a state dict",
         fix="save one with torch.save(model.state_dict(), path)",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 import torch
 
-from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
@@ -24,6 +24,7 @@ from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
     EXAMPLE,
     LOADING,
+    below_promised,
     empty_refused,
     failure_found,
     hardly_checked,
@@ -31,7 +32,7 @@ from trueport.verify.findings import (
     size_not_moved,
 )
 from trueport.verify.mismatch import Investigation, Locate
-from trueport.verify.moves import Candidate
+from trueport.verify.moves import Candidate, resized
 from trueport.verify.origin import origin_of
 from trueport.verify.reference import Reference
 from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
@@ -253,7 +254,7 @@ class Check:
             self.compare_on(candidate, SEARCHED)
             if self.failed():
                 break
-        self.searched = search.attempts
+        self.searched = search.attempts if tally.decisions() else 0  # one run to see that nothing decides
 
     def compare_on(self, candidate: Candidate, family: str) -> None:
         """One input through both. Nothing is noted of an input that eager refuses but that it did."""
@@ -270,7 +271,7 @@ class Check:
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
-        elif not (self._is_empty(candidate, outcome) or self._is_at_edge(candidate, on, outcome)):
+        elif not (self._is_empty(candidate, outcome) or self._is_at_edge(candidate, family, outcome)):
             self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
@@ -287,8 +288,9 @@ class Check:
             self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
         return True
 
-    def _is_at_edge(self, candidate: Candidate, on: str, outcome: Outcome) -> bool:
-        """Below the sizes that were promised a difference is told once for each size, and the search goes on."""
+    def _is_at_edge(self, candidate: Candidate, family: str, outcome: Outcome) -> bool:
+        """Below the sizes that were promised a difference is told once for each size, and the search goes on. But it
+        may have nothing to do with the size: then the same rows, repeated, show it as well."""
         small = {
             name
             for group in self.groups
@@ -297,10 +299,23 @@ class Check:
         }
         if not small:
             return False
+        sizes = {**candidate.sizes, **dict.fromkeys(small, self.promised_from)}
+        larger = Candidate(resized(self.job.leaves, candidate.values, sizes), sizes)
+        if self._differs_on(larger, family):
+            return True
         if self._told_of.isdisjoint(small):
-            found = self.investigation.of(candidate, on, outcome, self.known)
-            self.findings += [replace(finding, severity=Severity.WARNING) for finding in found]
+            found = self.investigation.of(candidate, input_words(candidate.sizes, family), outcome, self.known)
+            self.findings += [below_promised(finding, sorted(small), self.promised_from) for finding in found]
         self._told_of |= small
+        return True
+
+    def _differs_on(self, candidate: Candidate, family: str) -> bool:
+        """Whether the two differ on this input, which is told then."""
+        outcome = self.comparer.compare(candidate.values)
+        if outcome.refused or outcome.excuse or outcome.equal:
+            return False
+        on = input_words(candidate.sizes, family)
+        self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
         return True
 
     def result(self) -> CheckResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp801_runtime_cannot_load import RuntimeCannotLoad
@@ -76,6 +77,21 @@ def empty_refused(
         place=place,
         fix=f'declare that it is never empty: Dim("{sizes[0]}", min=1)',
         facts={"empty": sizes[0]},
+        severity=Severity.WARNING,
+    )
+
+
+def below_promised(finding: Diagnostic, sizes: Sequence[str], promised: int) -> Diagnostic:
+    """A difference at sizes for which nobody promised anything: a warning, which says so."""
+    names = " and ".join(f"`{name}`" for name in sizes)
+    return replace(
+        finding,
+        seen=(
+            *finding.seen[:1],
+            f"torch.export takes {names} to be {promised} or more, and so this is a warning",
+            *finding.seen[1:],
+        ),
+        fix=f'if smaller sizes come, export with `trueport export`; Dim("{sizes[0]}", min=1) makes this an error',
         severity=Severity.WARNING,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
 from trueport.verify.sizes import Group
 from trueport.verify.tally import Apart, apart
+from trueport.verify.trail import Trail
 
 _OTHERS = 8
 ONLY_HERE = "only this input goes another way"
@@ -63,6 +64,8 @@ class Investigation:
     """Other inputs, for a model that failed before any was compared."""
     kept: Path | None = None
     """The folder of the counterexample, once it has been written."""
+    _trails: list[Trail] = field(default_factory=list)
+    """Of other inputs that agree, where none was compared before."""
 
     def of(
         self, failed: Candidate, on: str, outcome: Outcome, agreeing: Sequence[Candidate], not_below: int = 0
@@ -100,8 +103,10 @@ class Investigation:
 
     def _agreeing_others(self) -> list[Candidate]:
         """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
-        compared = ((other, self.comparer.compare(other.values)) for other in itertools.islice(self.others(), _OTHERS))
-        return [other for other, outcome in compared if outcome.equal]
+        compared = [(other, self.comparer.compare(other.values)) for other in itertools.islice(self.others(), _OTHERS)]
+        agreeing = [(other, outcome) for other, outcome in compared if outcome.equal]
+        self._trails = [outcome.trail for other, outcome in agreeing if other.is_telling]
+        return [other for other, _ in agreeing]
 
     def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
         """A crash, a hang or a flood of memory is not repeated to make it smaller."""
@@ -151,7 +156,7 @@ class Investigation:
         return self.comparer.reference.tally.kept_alive is None
 
     def _only_here(self, outcome: Outcome) -> list[Apart]:
-        return apart(outcome.trail, self.comparer.reference.tally.trails)
+        return apart(outcome.trail, self.comparer.reference.tally.trails or self._trails)
 
     def _frozen_at(self, outcome: Outcome) -> Place | None:
         found = self._only_here(outcome)
