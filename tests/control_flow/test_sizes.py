@@ -189,3 +189,18 @@ def test_an_item_of_a_list_that_has_as_many_as_a_number_says():
         return first + (out[2] if len(out) > 2 else -x)
 
     assert_kept_alive(model, (torch.randn(2, 3), 1), [(torch.randn(2, 3), n) for n in (0, 2, 3, 5)])
+
+
+def test_an_arm_that_needs_more_rows_and_that_values_decide_too():
+    """No size that takes the arm follows from the test, which is a tensor's: others are tried."""
+
+    def model(x):
+        last = 4 if x.shape[0] > 4 else 0
+        h = x.sum(0)
+        if x.sum() > 0 and x.shape[0] > 3:
+            h = h + x[3]
+        if last and x.sum() < 100:
+            h = h - x[4] * x[: 2 * last // 2].reshape(2, 2, -1).sum((0, 1))
+        return h
+
+    by_rows(model, 3, 0, 1, 4, 5, 8)

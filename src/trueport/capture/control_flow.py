@@ -32,6 +32,8 @@ from trueport.capture.world import Change, World, contents_after, fill
 from trueport.capture.writes import Write
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
+_OF_OPERATORS = (IndexError, RuntimeError, ValueError)
+
 
 @dataclass
 class Arm:
@@ -91,7 +93,21 @@ class ControlFlow(Questions):
             expr = test.node.expr
             fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
         with fact:
-            return self.trace_arm(arm, state, before, lambda value: known(value, test, holds))
+            return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
+
+    def _fitting(self, trace: Callable[[], Arm]) -> Arm:
+        """An arm; where an operator refuses the example's sizes, with others: the example does not come there.
+
+        `if y.sum() > 0 and x.shape[0] > 3: x[3]`
+        """
+        try:
+            return trace()
+        except _OF_OPERATORS:
+            shapes = self.tracer.symbols.shapes
+            for sizes in shapes.other_examples():
+                with shapes.shown(sizes), contextlib.suppress(*_OF_OPERATORS):
+                    return trace()
+            raise
 
     def _again(self) -> Callable[[], None]:
         """What a value on which the arms disagree does when it is used."""

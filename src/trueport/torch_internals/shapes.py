@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sympy
@@ -26,6 +26,9 @@ def size_oblivious() -> contextlib.AbstractContextManager[None]:
     return patched
 
 
+_OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
+
+
 class DecidingShapes(_ShapeEnv):
     """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size.
 
@@ -42,7 +45,7 @@ class DecidingShapes(_ShapeEnv):
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._unnoted = False
         self._numbers: set[sympy.Symbol] = set()
-        self._elsewhere = False
+        self._elsewhere, self._trying = False, False
         """Whether torch is told of other sizes than the example's, for the sake of an arm that those take."""
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
@@ -197,15 +200,14 @@ class DecidingShapes(_ShapeEnv):
                     self._facts[sympy.Eq(a, b, evaluate=False)] = holds
                     self._facts[sympy.Ne(a, b, evaluate=False)] = fails
         try:
-            with self._by_another_example(fact):
+            with self.shown(example_where(fact, self.backed_var_to_val, self.var_to_range)):
                 yield
         finally:
             self._facts = before
 
     @contextlib.contextmanager
-    def _by_another_example(self, fact: sympy.Basic) -> Iterator[None]:
-        """Where the example's sizes go another way, torch looks at sizes that go this way."""
-        other = example_where(fact, self.backed_var_to_val, self.var_to_range)
+    def shown(self, other: Mapping[sympy.Symbol, Any] | None) -> Iterator[None]:
+        """Meanwhile torch looks at these sizes where it would look at the example's, which go another way."""
         before, elsewhere, chosen = dict(self.backed_var_to_val), self._elsewhere, self._chosen
         if other is not None:
             self.backed_var_to_val.update(other)
@@ -218,6 +220,16 @@ class DecidingShapes(_ShapeEnv):
                 self.backed_var_to_val.update(before)
                 self._elsewhere, self._chosen = elsewhere, chosen
                 self._version_counter += 1
+
+    def other_examples(self) -> Iterator[Mapping[sympy.Symbol, Any]]:
+        """Other sizes than the example's, for an arm that cannot be traced with those; none while that is tried."""
+        sizes = [s for s in self.backed_var_to_val if s not in self._numbers and self.var_to_range[s].is_int]
+        for length in () if self._trying else _OTHER_LENGTHS:
+            self._trying = True
+            try:
+                yield {s: sympy.Integer(length) for s in sizes if sympy.Integer(length) in self.var_to_range[s]}
+            finally:
+                self._trying = False
 
     def knowledge(self) -> Knowledge:
         """What is known by now, for `forget_since`."""
