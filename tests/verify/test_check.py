@@ -10,6 +10,7 @@ import pytest
 import torch
 from onnx import helper
 
+import trueport
 from tests.verify.onnx_models import (
     BATCH,
     BFLOAT16,
@@ -306,3 +307,20 @@ def test_nothing_is_left_of_the_files_in_the_worker(tmp_path):
     assert check(path, batch_of(), lambda x: 2 * x).agrees
     onnx.save(onnx.load(scaled(tmp_path / "n.onnx", 3.0)), path)
     assert codes(check(path, batch_of(), lambda x: 2 * x)) == ["TP805"]
+
+
+def test_the_shape_of_nothing_is_a_warning():
+    """Eager gives an empty picture back as it is, and has another shape for all others."""
+    program = trueport.export(torch.nn.PixelUnshuffle(2), (torch.randn(2, 3, 4, 6),), dynamic_shapes=({0: "batch"},))
+    (told,) = [found for found in program.report.diagnostics if found.code == "TP803"]
+    assert not told.is_error
+    assert 'Dim("batch", min=1)' in told.fix
+    assert program(torch.randn(5, 3, 4, 6)).shape == (5, 12, 2, 3)
+
+
+def test_nothing_instead_of_something_is_an_error(tmp_path):
+    nodes = [helper.make_node("Expand", ["x", "shape"], ["y"])]
+    path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y")], {"shape": (INT64, [2], [1, 1])})
+    result = check(path, batch_of(), lambda x: x if len(x) else torch.ones(1, x.shape[1]))
+    assert codes(result) == ["TP803"]
+    assert result.diagnostics[0].is_error

@@ -271,14 +271,17 @@ class Check:
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
-        elif not (self._is_empty(candidate, outcome) or self._is_at_edge(candidate, family, outcome)):
+        elif not (
+            self._is_empty(candidate, outcome)
+            or self._is_shape_of_nothing(candidate, on, outcome)
+            or self._is_at_edge(candidate, family, outcome)
+        ):
             self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
         """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
         its kernels cannot do otherwise."""
-        failure = outcome.failure
-        empty = sorted(name for name, size in candidate.sizes.items() if size == 0 and self.example[name] != 0)
+        failure, empty = outcome.failure, self._emptied(candidate)
         if failure is None or not empty or failure.kind not in (FailureKind.REFUSES_INPUT, FailureKind.CRASH):
             return False
         if self._told_of.isdisjoint(empty):
@@ -287,6 +290,23 @@ class Check:
             place = origin_of(blame.path, failure.detail).place
             self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
         return True
+
+    def _is_shape_of_nothing(self, candidate: Candidate, on: str, outcome: Outcome) -> bool:
+        """Some of eager's functions give an empty input back as it is (`pixel_unshuffle`), whatever shape they have for
+        others: nobody gets a wrong number, and it is told once."""
+        empty = self._emptied(candidate)
+        if not (empty and outcome.differs_in_nothing):
+            return False
+        if self._told_of.isdisjoint(empty):
+            self._told_of.update(empty)
+            found = self.investigation.of(candidate, on, outcome, self.known)
+            fix = f'declare that it is never empty: Dim("{empty[0]}", min=1)'
+            facts = {"empty": empty[0]}
+            self.findings += [replace(one, severity=Severity.WARNING, fix=fix, facts=facts) for one in found]
+        return True
+
+    def _emptied(self, candidate: Candidate) -> list[str]:
+        return sorted(name for name, size in candidate.sizes.items() if size == 0 and self.example[name] != 0)
 
     def _is_at_edge(self, candidate: Candidate, family: str, outcome: Outcome) -> bool:
         """Below the sizes that were promised a difference is told once for each size, and the search goes on. But it
