@@ -25,6 +25,7 @@ from trueport.verify.sandbox import shared_worker
 from trueport.verify.sizes import example_sizes
 from trueport.verify.steps import moved_steps
 from trueport.verify.tally import Decision
+from trueport.verify.unchecked import with_indices_checked
 
 
 def check_exported(
@@ -41,6 +42,7 @@ def check_exported(
     """`check_model` for a file that `lower` made of `graph`."""
     localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
     by_name = _by_name(job, graph)
+    checked = with_indices_checked(run_eager, graph, by_name)
 
     def locate(values: Sequence[object], agreeing: Sequence[object] | None, hangs: bool) -> Divergence | None:
         given = by_name(values)
@@ -60,7 +62,7 @@ def check_exported(
         path,
         job,
         Reference(
-            run_eager,
+            checked,
             flatten_outputs,
             graph.rewritten,
             kept_alive(graph),
