@@ -25,6 +25,7 @@ from trueport.verify.findings import (
     EXAMPLE,
     LOADING,
     below_promised,
+    empty_differs,
     empty_refused,
     failure_found,
     hardly_checked,
@@ -300,9 +301,7 @@ class Check:
         if self._told_of.isdisjoint(empty):
             self._told_of.update(empty)
             found = self.investigation.of(candidate, on, outcome, self.known)
-            fix = f'declare that it is never empty: Dim("{empty[0]}", min=1)'
-            facts = {"empty": empty[0]}
-            self.findings += [replace(one, severity=Severity.WARNING, fix=fix, facts=facts) for one in found]
+            self.findings += [empty_differs(finding, empty) for finding in found]
         return True
 
     def _emptied(self, candidate: Candidate) -> list[str]:

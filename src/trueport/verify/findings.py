@@ -96,6 +96,12 @@ def below_promised(finding: Diagnostic, sizes: Sequence[str], promised: int) -> 
     )
 
 
+def empty_differs(found: Diagnostic, sizes: Sequence[str]) -> Diagnostic:
+    """A difference of two results that have no element, in their shape."""
+    fix = f'declare that it is never empty: Dim("{sizes[0]}", min=1)'
+    return replace(found, severity=Severity.WARNING, fix=fix, facts={"empty": sizes[0]})
+
+
 def difference_found(
     name: str,
     difference: Difference,
