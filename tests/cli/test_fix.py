@@ -26,9 +26,9 @@ from helper import scale
 
 class Net(nn.Module):
     def forward(self, x):
-        return scale(x) * math.floor(x.abs().sum())  # in whole steps
+        return scale(x) * math.frexp(x.abs().sum())[0]  # without its power of two
 """
-MENDED = MODEL.replace("math.floor", "torch.floor")
+MENDED = MODEL.replace("math.frexp", "torch.frexp")
 
 CUSTOM = """\
 import torch
@@ -74,10 +74,10 @@ def test_the_diff_is_on_stdout_and_the_words_are_not(model: Path) -> None:
     assert shown.stdout.startswith("--- a/model.py\n+++ b/model.py\n@@ ")
     changed = [line for line in shown.stdout.splitlines()[2:] if line[:1] in "+-"]
     assert changed == [
-        "-        return scale(x) * math.floor(x.abs().sum())  # in whole steps",
-        "+        return scale(x) * torch.floor(x.abs().sum())  # in whole steps",
+        "-        return scale(x) * math.frexp(x.abs().sum())[0]  # without its power of two",
+        "+        return scale(x) * torch.frexp(x.abs().sum())[0]  # without its power of two",
     ]
-    assert "TP101 model.py:11: use torch's own: torch.floor" in shown.stderr
+    assert "TP101 model.py:11: use torch's own: torch.frexp" in shown.stderr
     assert "equal to eager on" in shown.stderr and "eager gives what it gave before on" in shown.stderr
     assert "to apply it: trueport fix model.py:Net -i x:Nx4 --write" in shown.stderr
     assert model.read_text() == MODEL
@@ -96,14 +96,16 @@ def test_write_mends_the_file_and_then_there_is_nothing_to_fix(model: Path) -> N
 
 def test_a_helper_is_mended_where_the_fault_is(model: Path) -> None:
     model.write_text(MENDED)
-    Path("helper.py").write_text("import math\nimport torch\n\n\ndef scale(x):\n    return x * math.ceil(x.min())\n")
+    Path("helper.py").write_text(
+        "import math\nimport torch\n\n\ndef scale(x):\n    return x * math.frexp(x.sum())[0]\n"
+    )
     shown = fix("model.py:Net", "-i", "x:Nx4")
     assert shown.stdout.startswith("--- a/helper.py\n"), shown.output
-    assert "+    return x * torch.ceil(x.min())\n" in shown.stdout
+    assert "+    return x * torch.frexp(x.sum())[0]\n" in shown.stdout
 
 
 def test_what_has_no_fix_is_told_and_left_alone(model: Path) -> None:
-    model.write_text(f"{CUSTOM}\n\n{MODEL.replace('math.floor(x.abs().sum())', 'own(x)')}")
+    model.write_text(f"{CUSTOM}\n\n{MODEL.replace('math.frexp(x.abs().sum())[0]', 'own(x)')}")
     shown = fix("model.py:Net", "-i", "x:Nx4", "--write")
     assert shown.exit_code == Exit.FINDINGS, shown.output
     assert "error[TP401]" in shown.stdout

@@ -28,7 +28,7 @@ import torch.nn.functional as F
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        x = x * math.floor(x.sum())
+        x = x * math.frexp(x.sum())[0]
         x = F.dropout(x)
         for _ in [None] * int(x.sum()):
             x = x + 1
@@ -63,7 +63,7 @@ def search(path: Path, judge: Judge) -> Sought:
 
 def findings(path: Path, text: str) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    if "math.floor(x" in text:
+    if "math.frexp(x" in text:
         found.append(BranchOnTensor(message="needs a value", place=at(path, STEP)))
     if "[None] *" in text:
         found.append(LoopOnTensor(message="loops by a value", place=at(path, LOOP)))
@@ -75,7 +75,7 @@ def test_all_findings_are_fixed_together(model: Path) -> None:
     assert sought.found_a_way
     assert len(sought.state.taken) == 2
     (change,) = sought.changes
-    assert "torch.floor(x.sum())" in change.after.text
+    assert "torch.frexp(x.sum())" in change.after.text
     assert "in range(int(x.sum())):" in change.after.text
     assert model.read_text() == MODEL
 
@@ -94,7 +94,7 @@ def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
 
 def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        changed = "torch.floor" in text
+        changed = "torch.frexp" in text
         return findings(model, text), Kept(0, "values 2 instead of 3" if changed else "")
 
     sought = search(model, judge)
@@ -105,7 +105,7 @@ def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path
 
 def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        if "torch.floor" in text:
+        if "torch.frexp" in text:
             return [EagerRefuses(message="TypeError: floor()", place=at(model, STEP))], Kept()
         return findings(model, text)[:1], Kept()
 

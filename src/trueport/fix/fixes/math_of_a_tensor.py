@@ -10,12 +10,12 @@ from trueport.fix.case import Case, Proposal
 from trueport.fix.edit import Edit
 from trueport.fix.syntax import dotted, imported_as
 
-_ALIKE = frozenset({"floor", "ceil", "trunc", "remainder"})
+_ALIKE = frozenset({"frexp"})
 """What asks a tensor for its number; the other functions of `math` are kept in the graph as they are."""
 
 
 class MathOfATensor(Fix):
-    """`math.floor(x.sum())` becomes `torch.floor(x.sum())`: `math` asks the tensor for its number, torch does not."""
+    """`math.frexp(x.sum())` becomes `torch.frexp(x.sum())`: `math` asks the tensor for its number, torch does not."""
 
     codes = ("TP101", "TP204")
 
