@@ -12,6 +12,7 @@ import torch
 
 from trueport.capture.choices import attribute
 from trueport.capture.chosen import Chosen
+from trueport.capture.dicts import TracedDict
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.number_math import traced_math
@@ -98,6 +99,8 @@ def as_bool(control: ControlFlow, value: Any) -> Any:
 def _len(control: ControlFlow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
+    if isinstance(value, TracedDict):
+        return value.length
     own = control.own_method(value, "__len__")
     if own is not None:
         return own()
@@ -142,8 +145,31 @@ def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
     return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
 
 
+@traced_for(dict)
+def _dict(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    made = TracedDict()
+    made.update(*args, **kwargs)
+    return made
+
+
+@traced_for(hasattr)
+def _hasattr(control: ControlFlow, owner: Any, name: Any) -> Any:
+    _refuse_one_sided(control, owner, name)
+    return hasattr(owner, name)
+
+
+def _refuse_one_sided(control: ControlFlow, owner: Any, name: Any) -> None:
+    """An attribute that was set on one way only is there in the trace; whether it is when the model runs is open."""
+    attributes = getattr(owner, "__dict__", None)
+    why = control.tracer.one_sided.get((id(attributes), name)) if isinstance(name, str) else None
+    if why is not None and attributes is not None and name in attributes:
+        why.complain()
+
+
 @traced_for(getattr)
-def _getattr(_: ControlFlow, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(control: ControlFlow, owner: Any, name: Any, *default: Any) -> Any:
+    if default:
+        _refuse_one_sided(control, owner, name)
     if isinstance(name, Chosen):
         return name.made(lambda candidate: getattr(owner, candidate, *default))
     return attribute(owner, name) if isinstance(name, OpenText) else getattr(owner, name, *default)

@@ -64,7 +64,7 @@ def _under_each(container: Any, key: Chosen, default: Any) -> Any:
     if default is not _NOTHING:
         return RUNTIME_FUNCTIONS.ternary(held, lambda: _under_each(container, key, _NOTHING), lambda: default)
     if held is not True and TRACE.trace is not None:
-        TRACE.trace.check(held)
+        TRACE.trace.check(held, KeyError)
     return made_of(key.only(lambda candidate: candidate in container), container.__getitem__)
 
 
@@ -74,7 +74,7 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
     if held is False:
         raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
     if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
-        TRACE.trace.check(held)
+        TRACE.trace.check(held, KeyError)
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
 

@@ -34,6 +34,10 @@ def later(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
     return lambda: function(*args)
 
 
+class OneOfFew:
+    """Something of ours that no value can be either; equal ones are the same object."""
+
+
 class Chosen(Disagreement):
     """`candidates`, of which the first whose test holds is meant; the last needs no test."""
 
@@ -59,19 +63,10 @@ class Chosen(Disagreement):
     def by_number(cls, number: Any, candidates: Sequence[Any], like: Disagreement) -> Chosen:
         return cls([later(operator.eq, number, i) for i in range(len(candidates))], candidates, like, number)
 
-    def complain(self) -> Any:
-        """Somebody needs to know which: the rest is traced in both arms, or in an arm for each candidate."""
-        name, then, orelse, place, again = self._said
-        if again is not None:
-            again()
-        Disagreement(name, then, orelse, place).complain()
-
     def each(self, function: Callable[[Any], Any]) -> Any:
         """What a function gives for the candidate that is meant: it runs in an arm for each."""
-        again = self._said[-1]
-        if again is not None:
-            again()
-        return pick(self._tests, [later(function, candidate) for candidate in self._candidates])
+        self.settle()
+        return pick(self._tests, tuple(later(function, candidate) for candidate in self._candidates))
 
     def made(self, function: Callable[[Any], Any]) -> Any:
         """What a function that records nothing gives for the candidate that is meant."""
@@ -152,7 +147,7 @@ def candidates_of(value: Any) -> tuple[Any, ...]:
 def may_be_chosen(value: Any) -> bool:
     """Whether it is something of which a branch may leave one, and another one elsewhere."""
     plain = value is None or (isinstance(value, _TEXTS) and not isinstance(value, OpenText))
-    return plain or isinstance(value, (Chosen, torch.nn.Module, *_FUNCTIONS))
+    return plain or isinstance(value, (Chosen, OneOfFew, torch.nn.Module, *_FUNCTIONS))
 
 
 def all_candidates(*values: Any) -> tuple[Any, ...]:
@@ -219,11 +214,12 @@ def chosen(tests: Tests, values: Sequence[Any], like: Disagreement | None = None
     if all(value is values[0] for value in values):
         return values[0]
     if all(_is_value(value) for value in values):
-        return pick(tests, [later(_itself, value) for value in values])
+        return pick(tuple(tests), tuple(later(_itself, value) for value in values))
     return Chosen(tests, values, like)
 
 
-def pick(tests: Tests, arms: Sequence[Callable[[], Any]]) -> Any:
+def pick(tests: Tests, arms: tuple[Callable[[], Any], ...]) -> Any:
+    """The arm whose test holds. (What arms may change is looked for in tuples, and not in lists of ours.)"""
     if len(arms) == 1:
         return arms[0]()
     return RUNTIME_FUNCTIONS.ternary(tests[0](), arms[0], lambda: pick(tests[1:], arms[1:]))

@@ -14,6 +14,7 @@ import torch
 
 from trueport.capture import builtin_sequences, iterating  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
+from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
@@ -251,6 +252,12 @@ class ControlFlow(Questions):
 
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         return TracedList(items)
+
+    def new_dict(self, parts: Iterable[Any]) -> dict[Any, Any]:
+        made = TracedDict()
+        for part in parts:
+            made.update(part)
+        return made
 
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""

@@ -30,11 +30,16 @@ class Disagreement:
     ) -> None:
         object.__setattr__(self, "_said", (name, then, orelse, place, again))
 
-    def complain(self) -> Any:
-        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
-        name, then, orelse, place, again = self._said
+    def settle(self) -> None:
+        """Trace again with the rest in both arms, where that was not done yet."""
+        again = self._said[-1]
         if again is not None:
             again()
+
+    def complain(self) -> Any:
+        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
+        name, then, orelse, place, _ = self._said
+        self.settle()
         raise ExportError(
             [
                 ArmsDisagree(
@@ -75,7 +80,7 @@ def holds_disagreement(value: Any, depth: int = 5) -> bool:
     if isinstance(value, (list, tuple, dict)):
         # An open list lets nobody go through it but in this way, and holds something that stands for its items.
         items: Iterable[Any] = list.__iter__(value) if isinstance(value, list) else value
-        items = value.values() if isinstance(value, dict) else items
+        items = dict.values(value) if isinstance(value, dict) else items
         return any(holds_disagreement(item, depth - 1) for item in items)
     return False
 

@@ -59,7 +59,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         for item in value:
             yield from _tensors(item)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from _tensors(list(dict.values(value)))
     elif not isinstance(value, _PLAIN):
         for leaf in flatten(value)[0]:
             if isinstance(leaf.value, torch.Tensor):

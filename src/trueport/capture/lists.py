@@ -324,7 +324,7 @@ def first_open(value: Any) -> TracedList | None:
     if is_open(value):
         return value  # type: ignore[no-any-return]
     if isinstance(value, (list, tuple, dict)):
-        found = (first_open(item) for item in (value.values() if isinstance(value, dict) else value))
+        found = (first_open(item) for item in (dict.values(value) if isinstance(value, dict) else value))
         return next((each for each in found if each is not None), None)
     return None
 

@@ -7,7 +7,18 @@ from typing import Any
 
 import torch
 
-from trueport.capture.chosen import all_candidates, candidates_of, made_anew, may_be_chosen, number_among
+from trueport.capture.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen, number_among
+from trueport.capture.dicts import (
+    OPEN_ORDER,
+    Presence,
+    TracedDict,
+    common_order,
+    entry_in,
+    order_in,
+    presence_in,
+    values_in,
+)
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
@@ -82,8 +93,9 @@ class Learner:
         if isinstance(change.container, dict):
             before, after = change.before, change.after
             keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
+            keys += self._learn_keys(change)
             found = {
-                (id(change.container), k): Content(change.container, k, Slot(str(k), before.get(k, UNBOUND)))
+                (id(change.container), k): Content(change.container, k, Slot(str(k), entry_in(before, k, UNBOUND)))
                 for k in keys
             }
             new = not found.keys() <= self._plan.contents.keys()
@@ -98,6 +110,26 @@ class Learner:
         slot = Slot("a container", change.before)
         self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
         return True
+
+    def _learn_keys(self, change: Change) -> list[Any]:
+        """What else rounds change of a dict: which keys are there, and their order."""
+        missing = [key for key in values_in({**change.before, **change.after}) if _presence_differs(change, key)]
+        ordered = common_order(order_in(change.before), order_in(change.after)) is not None
+        tracer = self._plan.tracer
+        if isinstance(change.container, TracedDict):
+            change.container.why = Disagreement(
+                "which keys are there, or their order", "one thing", "another", self._plan.place
+            )
+            return [*(Presence(key) for key in missing), *([] if ordered else [OPEN_ORDER])]
+        if change.are_attributes:
+            why = Disagreement("which attributes are there", "one thing", "another", self._plan.place)
+            tracer.one_sided.update({(id(change.container), key): why for key in missing})
+            if missing:
+                tracer.demand.require_callers(tracer.places)
+        elif missing or not ordered:
+            tracer.demand.require_makers(change.owner, tracer.places)
+            Disagreement("which keys are there, or their order", "one thing", "another", self._plan.place).complain()
+        return []
 
     def _learn_filling(self, change: Change, mark: int) -> bool:
         """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
@@ -123,10 +155,12 @@ class Learner:
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, traced, mark)
-        if slot.candidates and len(known := all_candidates(*slot.candidates, after)) > len(slot.candidates):
-            slot.lost = any(made_anew(slot.candidates, candidate) for candidate in candidates_of(after))
-            slot.candidates = known
-            return True
+        if slot.candidates and may_be_chosen(after):
+            known = all_candidates(*slot.candidates, after)
+            if len(known) > len(slot.candidates):
+                slot.lost = any(made_anew(slot.candidates, candidate) for candidate in candidates_of(after))
+                slot.candidates = known
+                return True
         entered = traced.entered[id(slot)]
         leaves = self._plan.leaves_like(slot, after, entered)
         if leaves is None:
@@ -157,7 +191,8 @@ class Learner:
             return True
         if may_be_none(slot.before, after):
             return self._begin_maybe(slot, after, traced, mark)
-        if may_be_chosen(slot.before) and may_be_chosen(after):
+        first = isinstance(after, Chosen) and slot.before is UNBOUND
+        if first or (may_be_chosen(slot.before) and may_be_chosen(after)):
             return self._begin_choosing(slot, after)
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and (traced.was_there(after) or not _is_carriable(after)):
@@ -197,8 +232,10 @@ class Learner:
 
     def _begin_choosing(self, slot: Slot, after: Any) -> bool:
         """One text, layer or the like before the loop, and another after a round: which one is a number."""
-        slot.candidates = all_candidates(slot.before, after)
-        found, slot.structure = flatten(number_among(slot.candidates, slot.before), slot.name)
+        unbound = slot.before is UNBOUND
+        slot.candidates = all_candidates(after) if unbound else all_candidates(slot.before, after)
+        begins = 0 if unbound else number_among(slot.candidates, slot.before)
+        found, slot.structure = flatten(begins, slot.name)
         slot.structure_leaves, slot.alike = [leaf.value for leaf in found], [[]]
         slot.leaves = [Carried(slot.structure_leaves[0], int, low=0)]
         return True
@@ -244,6 +281,10 @@ class Learner:
 def _differ(before: Parts, after: Parts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
+
+
+def _presence_differs(change: Change, key: Any) -> bool:
+    return presence_in(change.before, key) is not True or presence_in(change.after, key) is not True
 
 
 def _is_carriable(value: Any) -> bool:

@@ -26,7 +26,7 @@ from trueport.rewrite.runtime import State
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
 
-_MOST_ATTEMPTS = 10
+_MOST_ATTEMPTS = 20
 
 
 class Loops:

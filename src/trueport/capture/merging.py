@@ -11,10 +11,12 @@ import torch
 
 from trueport.capture import maybe
 from trueport.capture.chosen import Chosen, all_candidates, may_be_chosen, number_among
+from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.last_values import LastValues
 from trueport.capture.lists import TracedList
+from trueport.capture.merging_dicts import merged_dict
 from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
@@ -78,6 +80,8 @@ class Merging:
             return self._numbers(then, orelse)
         if isinstance(then, list) and isinstance(orelse, list) and TracedList in (type(then), type(orelse)):
             return merged_list(self, then, orelse, name)
+        if isinstance(then, TracedDict) and isinstance(orelse, TracedDict):
+            return merged_dict(self, then, orelse)
         if isinstance(then, torch.Tensor) or isinstance(orelse, torch.Tensor):
             return self._tensors(then, orelse, name)
         return self._structures(then, orelse, name)

@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts
 from trueport.capture.merging import Merging
+from trueport.capture.merging_dicts import keys_differ, merged_entries
 from trueport.capture.merging_lists import merged_parts
 from trueport.capture.world import Change
 from trueport.capture.writes import Write
@@ -36,9 +38,11 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
     if isinstance(then, Parts):
         container.place = container.place or merging.place
         return merged_parts(merging, then, orelse, "a list")
+    if isinstance(container, TracedDict):
+        container.why = keys_differ(merging)
+        return merged_entries(merging, then, orelse)
     if isinstance(then, dict):
-        keys = [*then, *(k for k in orelse if k not in then)]
-        return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
+        return _merged_dict(merging, then, orelse, change)
     if isinstance(then, set):
         if then != orelse:
             Disagreement("a set", "one", "another", merging.place, merging.again).complain()
@@ -49,6 +53,24 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
     lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
     return [Disagreement("a list", *lengths, merging.place, merging.again)]
+
+
+def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any], change: Change) -> dict[Any, Any]:
+    """The attributes of an object, or a dict that no rewritten code made."""
+    keys = [*then, *(k for k in orelse if k not in then)]
+    tracer = merging.tracer
+    if then.keys() != orelse.keys():
+        if change.are_attributes:
+            why = keys_differ(merging, "attribute")
+            tracer.one_sided.update({(id(change.container), key): why for key in then.keys() ^ orelse.keys()})
+            tracer.demand.require_callers(tracer.places)  # they may ask `hasattr`
+        else:
+            tracer.demand.require_makers(change.owner, tracer.places)
+            keys_differ(merging).complain()
+    elif list(then) != list(orelse) and not change.are_attributes:
+        tracer.demand.require_makers(change.owner, tracer.places)
+        keys_differ(merging).complain()
+    return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
 
 
 def merged_writes(

@@ -41,7 +41,7 @@ def spoiled(container: Any, why: Disagreement) -> Any:
     if isinstance(container, TracedList):
         return Parts((NoRows(why),))
     if isinstance(container, dict):
-        return dict.fromkeys(container, why)
+        return dict.fromkeys(dict.keys(container), why)
     return [why for _ in container] if isinstance(container, list) and container else why.complain()
 
 

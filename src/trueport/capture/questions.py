@@ -11,6 +11,7 @@ import torch
 
 from trueport.capture import choices
 from trueport.capture.chosen import Chosen
+from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.generators import Generated
 from trueport.capture.graph import SizeAssumption
@@ -57,7 +58,7 @@ class Questions:
             return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
         if isinstance(value, Chosen):
             return value.where(bool)
-        if is_open(value) or isinstance(value, OpenSequence):
+        if is_open(value) or isinstance(value, OpenSequence) or (isinstance(value, TracedDict) and value.is_open):
             return self.truth(value.length)
         asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
         return bool(value) if asked is None else self.truth(asked())
@@ -81,7 +82,7 @@ class Questions:
             return self.tracer.value_read(truth)
         return self.tracer.symbols.number_of(truth)
 
-    def check(self, test: Any) -> None:
+    def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
         """An assertion on traced values: eager raises where it fails, so the rest may rely on it."""
         place = self.tracer.places.here()
         if isinstance(test, torch.SymBool):
@@ -91,8 +92,9 @@ class Questions:
             if sizes and expr.free_symbols <= known.size_symbols.keys():
                 known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
                 return
-        refuse_if_caught(AssertionError, self.tracer.places)
-        self.drop("an assertion cannot fail in ONNX: the model goes on as if it held", place)
+        refuse_if_caught(error, self.tracer.places)
+        said = "an assertion" if error is AssertionError else f"what would be a {error.__name__} in eager"
+        self.drop(f"{said} cannot fail in ONNX: the model goes on as if it held", place)
 
     def drop(self, message: str, place: Any) -> None:
         dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
@@ -143,6 +145,8 @@ class Questions:
     def generator_behind(self, over: Any) -> Any:
         if isinstance(over, Generated):
             return over
+        if isinstance(over, TracedDict):
+            return over.keys() if over.is_open else None
         own = self.own_method(over, "__iter__")
         if own is None:
             return None
@@ -154,6 +158,8 @@ class Questions:
     def decides_lookup(self, container: Any, key: Any) -> bool:
         if not choices.is_traced_key(key) or not choices.is_container(container) or is_open(container):
             return False
+        if isinstance(container, TracedDict) and container.is_open:
+            container.why.complain()
         return len(container) > 0  # an empty list may be one that earlier rounds of a loop filled
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
@@ -163,6 +169,8 @@ class Questions:
         choices.put_under(container, key, value)
 
     def holds(self, container: Any, item: Any) -> Any:
+        if isinstance(container, TracedDict) and container.is_open and not choices.is_traced_key(item):
+            return container.presence(item)
         if is_open(container):
             container = container.whole()
         if isinstance(container, torch.Tensor):

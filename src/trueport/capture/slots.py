@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.dicts import TracedDict, entry_in
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.parts import Parts
@@ -75,7 +76,9 @@ class Content:
     slot: Slot
 
     def put(self, value: Any) -> None:
-        if not isinstance(self.container, dict):
+        if isinstance(self.container, TracedDict):
+            self.container.put(self.key, value, UNBOUND)
+        elif not isinstance(self.container, dict):
             fill(self.container, value)
         elif value is UNBOUND:
             self.container.pop(self.key, None)
@@ -87,7 +90,7 @@ class Content:
         change = next((c for c in changes if c.container is self.container), None)
         if change is None:
             return self.slot.before
-        return change.after.get(self.key, UNBOUND) if isinstance(self.container, dict) else change.after
+        return entry_in(change.after, self.key, UNBOUND) if isinstance(self.container, dict) else change.after
 
 
 @dataclass

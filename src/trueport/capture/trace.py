@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from trueport.capture.adaptations import adapted
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
+from trueport.capture.dicts import first_open_dict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
@@ -260,6 +261,8 @@ def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[s
 def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
     if (open_list := first_open(returned)) is not None:
         raise ExportError([_open_output(open_list)])
+    if (open_dict := first_open_dict(returned)) is not None:
+        open_dict.why.complain()
     leaves, structure = flatten(returned, "output", root_in_names=False)
     unknown = [leaf for leaf in leaves if not leaf.known]
     for leaf in unknown:

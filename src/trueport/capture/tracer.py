@@ -20,6 +20,7 @@ from trueport.capture.adoption import Adoption, is_real
 from trueport.capture.constants import Constants, values_in
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
 from trueport.capture.memory import Memory, set_value, value_of
 from trueport.capture.modes import Functionaliser, Recorder
@@ -76,6 +77,8 @@ class Tracer:
         self.regions: list[Region] = [Region()]
         self.writes = Writes()
         self.diagnostics: dict[tuple[Any, ...], Diagnostic] = {}
+        self.one_sided: dict[tuple[int, str], Disagreement] = {}
+        """Attributes that are there on one way and not on another, by their dict and name."""
         self.adoption = Adoption(self, fickle)
         self._is_leaf = is_leaf
         self._ways = Ways(is_leaf, careful)

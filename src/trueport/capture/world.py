@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
 from trueport.rewrite.runtime import UNBOUND
@@ -36,6 +37,8 @@ class Change:
     after: Any
     owner: Any = None
     """The object of which it is an attribute, if it is one."""
+    are_attributes: bool = False
+    """Whether the container is what an object keeps its attributes in."""
 
     def apart(self, tracer: Tracer) -> Change:
         """While the region is still open: items of a list that it wrote in place are taken as they are now."""
@@ -53,6 +56,7 @@ class World:
         self._kept: dict[int, tuple[Any, Any]] = {}
         self._others: set[int] = set()
         self._owners: dict[int, Any] = {}
+        self._attributes: set[int] = set()
         for block in blocks:
             for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
                 if name in names:
@@ -106,6 +110,7 @@ class World:
         if isinstance(owner, torch.jit.ScriptModule) or id(attributes) in self._kept:
             return
         self._kept[id(attributes)] = (attributes, dict(attributes))
+        self._attributes.add(id(attributes))
         for held in attributes.values():
             self._owners.setdefault(id(held), owner)
             if not isinstance(held, torch.nn.Module):
@@ -120,7 +125,10 @@ class World:
         return [now for now, _ in self._kept.values() if isinstance(now, (list, dict, set, deque))]
 
     def changes(self) -> list[Change]:
-        return [Change(now, before, _copy(now), self._owners.get(id(now))) for now, before in self._changed()]
+        return [
+            Change(now, before, _copy(now), self._owners.get(id(now)), id(now) in self._attributes)
+            for now, before in self._changed()
+        ]
 
     def tensors(self) -> list[torch.Tensor]:
         """The tensors that the containers held when the arm began."""
@@ -156,6 +164,11 @@ def as_left(value: Any, contents: Contents) -> Any:
         return value if held is None else TracedList.of(held)
     if isinstance(value, (set, deque)):
         return value if held is None else type(value)(held)
+    if isinstance(value, TracedDict):
+        now = value.entries if held is None else held
+        left = {key: as_left(item, contents) for key, item in now.items()}
+        same = held is None and all(left[key] is now[key] for key in now)
+        return value if same else TracedDict.of(left, value.why)
     if type(value) not in (list, tuple, dict):
         return value
     now = value if held is None else held
@@ -176,7 +189,7 @@ def fill(container: Any, content: Any) -> None:
         else:
             container.cell_contents = content
         return
-    if isinstance(content, Parts):
+    if isinstance(container, TracedDict) or isinstance(content, Parts):
         container.hold(content)
         return
     container.clear()
@@ -191,6 +204,8 @@ def same_items(now: Any, before: Any) -> bool:
         return _content(now) is before
     if isinstance(now, TracedList):
         return now.held.same_as(before)
+    if isinstance(now, TracedDict):
+        now = now.entries
     if isinstance(now, dict):
         return list(now) == list(before) and all(now[key] is before[key] for key in before)
     if isinstance(now, set):
@@ -210,7 +225,7 @@ def _items(container: Any) -> Iterable[Any]:
         container = container.held
     if isinstance(container, Parts):
         return container.items or ()
-    return container.values() if isinstance(container, dict) else container
+    return dict.values(container) if isinstance(container, dict) else container
 
 
 def _copy(container: Any) -> Any:
@@ -218,6 +233,8 @@ def _copy(container: Any) -> Any:
         return _content(container)
     if isinstance(container, TracedList):
         return container.held
+    if isinstance(container, TracedDict):
+        return container.entries
     return dict(container) if isinstance(container, dict) else type(container)(container)
 
 

@@ -159,7 +159,7 @@ class Keys(Container):
         keys = tuple(value.keys())
         factory = value.default_factory if isinstance(value, defaultdict) else None
         beside = {k: v for k, v in getattr(value, "__dict__", {}).items() if k not in keys and k != "data"}
-        return cls(type(value), keys, factory, beside)
+        return cls(kind_of_container(value), keys, factory, {} if hasattr(type(value), "stands_for") else beside)
 
     @property
     def items_are_attributes(self) -> bool:

@@ -91,14 +91,17 @@ class Trace(Protocol):
 
     def negate(self, value: Any) -> Any: ...
 
-    def check(self, test: Any) -> None:
-        """The rest of the program may rely on this."""
+    def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
+        """The rest of the program may rely on this: eager raises the error where it does not hold."""
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""
 
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         """A list that branches and loops may leave with an open number of items."""
+
+    def new_dict(self, parts: Iterable[Any]) -> dict[Any, Any]:
+        """A dict that branches and loops may leave with keys that are not there on every way."""
 
     def copied(self, tensor: Any) -> Any:
         """A tensor whose memory is its own, where it matters."""

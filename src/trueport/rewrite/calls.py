@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple next str getattr filter"
+    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter"
     " reduce accumulate chain product takewhile".split()
 )
 

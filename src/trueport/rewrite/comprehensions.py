@@ -111,6 +111,16 @@ def rewrite_unpacking(node: ast.List) -> ast.expr:
     return same_place(runtime("unpacked", *parts), node)
 
 
+def rewrite_dict(node: ast.Dict) -> ast.expr:
+    """`{"a": x}`, and `{**other, "a": x}`: what is unpacked may have keys that are not there on every way."""
+    if all(key is not None for key in node.keys):
+        return same_place(runtime("dict_", node), node)
+    parts: list[ast.expr] = [ast.Dict(keys=[], values=[])]
+    for key, value in zip(node.keys, node.values, strict=True):
+        parts.append(value if key is None else ast.Dict(keys=[key], values=[value]))
+    return same_place(runtime("dict_", *parts), node)
+
+
 def rewrite_taking_apart(node: ast.Assign) -> ast.Assign:
     """`a, *b = items`: what is taken apart may have an open length."""
     target = node.targets[0]

@@ -55,7 +55,7 @@ def _within(value: Any, depth: int) -> Iterator[Any]:
         bases = [base for base in value.__mro__ if base.__module__.partition(".")[0] not in _NOT_USERS]
         yield from (attribute for base in bases for attribute in vars(base).values())
     elif isinstance(value, dict):
-        yield from value.values()
+        yield from dict.values(value)  # one of ours may object to being gone through
     elif not isinstance(value, ModuleType):
         try:
             attributes = object.__getattribute__(value, "__dict__")  # an object of ours may object to being looked at

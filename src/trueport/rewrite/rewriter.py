@@ -130,6 +130,16 @@ class Rewriter(ast.NodeTransformer):
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         return comprehensions.rewrite_comprehension(self, node)
 
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        """A dict, which may be given keys on one way and not on another."""
+        self.generic_visit(node)
+        return comprehensions.rewrite_dict(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        with self.without_hoisting():
+            self.generic_visit(node)
+        return same_place(runtime("dict_", node), node)
+
     def visit_List(self, node: ast.List) -> Any:
         """An empty list, and one that is given a name, may be appended to."""
         self.generic_visit(node)

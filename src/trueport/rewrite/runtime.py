@@ -150,6 +150,14 @@ class RuntimeFunctions(Comparing):
         """A list that the code wrote down, which a trace may leave with an open number of items."""
         return items if TRACE.trace is None else TRACE.trace.new_list(items)
 
+    @staticmethod
+    def dict_(*parts: Any) -> dict[Any, Any]:
+        """A dict of these, later ones first in rank."""
+        trace = TRACE.trace
+        if trace is not None:
+            return trace.new_dict(parts)
+        return parts[0] if len(parts) == 1 else {key: part[key] for part in parts for key in part}
+
     def unpacked(self, *parts: tuple[bool, Any]) -> list[Any]:
         """`[a, *items]`: items of which the flag is set are unpacked."""
         made = self.list_([])
