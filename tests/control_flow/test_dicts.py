@@ -1,4 +1,4 @@
-"""Dicts whose keys depend on the way that the model took: a key of one arm, of later rounds only, or in another order."""
+"""Dicts whose keys depend on the way that the model took: of one arm, of later rounds only, or in another order."""
 
 from __future__ import annotations
 
