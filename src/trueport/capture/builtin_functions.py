@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.choices import attribute
-from trueport.capture.chosen import Chosen
+from trueport.capture.chosen import Chosen, made_of
 from trueport.capture.dicts import TracedDict
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
@@ -154,6 +154,8 @@ def _dict(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 @traced_for(hasattr)
 def _hasattr(control: ControlFlow, owner: Any, name: Any) -> Any:
+    if isinstance(name, Chosen):
+        return name.where(lambda candidate: hasattr(owner, candidate))
     _refuse_one_sided(control, owner, name)
     return hasattr(owner, name)
 
@@ -171,5 +173,5 @@ def _getattr(control: ControlFlow, owner: Any, name: Any, *default: Any) -> Any:
     if default:
         _refuse_one_sided(control, owner, name)
     if isinstance(name, Chosen):
-        return name.made(lambda candidate: getattr(owner, candidate, *default))
+        return made_of(name.only(lambda c: bool(default) or hasattr(owner, c)), lambda c: getattr(owner, c, *default))
     return attribute(owner, name) if isinstance(name, OpenText) else getattr(owner, name, *default)

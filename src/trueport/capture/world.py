@@ -7,9 +7,11 @@ closure.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +20,7 @@ import torch
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
+from trueport.load.values import OPEN_NAMESPACES
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 
@@ -79,6 +82,8 @@ class World:
                 self._keep(item, depth - 1)
         elif isinstance(value, FunctionType):
             self._keep_cells(value, depth)
+        elif isinstance(value, partial):
+            self._keep((value.func, value.args, value.keywords), depth)
         elif isinstance(value, MethodType):
             self._keep(value.__func__, depth)
         elif _is_users_object(value):
@@ -239,5 +244,6 @@ def _copy(container: Any) -> Any:
 
 
 def _is_users_object(value: Any) -> bool:
-    module = type(value).__module__
-    return hasattr(value, "__dict__") and module.split(".")[0] not in _FOREIGN
+    room = type(value).__module__.split(".")[0]
+    foreign = room in _FOREIGN or (room in sys.stdlib_module_names and not isinstance(value, OPEN_NAMESPACES))
+    return hasattr(value, "__dict__") and not foreign

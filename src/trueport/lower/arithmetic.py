@@ -54,7 +54,7 @@ def compute(op: Builder, expr: sympy.Basic) -> Tensor:
     name = type(expr).__name__
     if expr.is_Integer:
         return op.const([int(expr)], INT)
-    if expr.is_Float or expr.is_Rational or expr.is_NumberSymbol:
+    if expr.is_Float or expr.is_Rational or expr.is_NumberSymbol or expr in (sympy.oo, -sympy.oo):
         return op.const([float(expr)], FLOAT)
     if name in ("BooleanTrue", "BooleanFalse"):
         return op.const([bool(expr)], BOOL)
