@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass
 
@@ -429,6 +430,46 @@ def test_a_list_that_is_returned_is_refused_at_the_line_that_fills_it():
     assert "torch.stack" in found.fix
 
 
+def test_lists_that_change_places():
+    def model(x):
+        a, b = [x[:1]], []
+        for row in x:
+            a.append(row[None] * len(b))
+            a, b = b, a
+        a.append(x[:1])
+        return torch.cat(a), torch.cat([x[:1], *b])
+
+    by_rows(model, 4, 1, 2, 7)
+
+
+def test_a_frontier_that_is_replaced_by_the_next():
+    def model(x):
+        current, following = [x.sum(0)], []
+        for row in x:
+            for item in current:
+                following.append(item + row)
+                if item.sum() > 0:
+                    following.append(item - row)
+            current, following = following, []
+        return torch.stack(current), len(current)
+
+    by_rows(model, 3, 0, 1, 5)
+
+
+def test_a_list_in_a_partial_function():
+    def note(outs, row):
+        outs.append(row * 2)
+
+    def model(x):
+        outs = []
+        each = functools.partial(note, outs)
+        for row in x:
+            each(row)
+        return torch.stack(outs)
+
+    by_rows(model, 4, 1, 7, loops=1)
+
+
 def test_a_list_attribute_of_the_model():
     class Net(nn.Module):
         def forward(self, x):
@@ -515,6 +556,36 @@ def test_none_before_and_after_when_nothing_is_found():
     by_rows(model)
 
 
+def test_names_that_are_none_at_the_same_times():
+    """Asking for one of them says what the other is: a Python number, and a tensor that is returned."""
+
+    def model(x):
+        best, where = None, None
+        for i, row in enumerate(x):
+            total = row.sum()
+            if best is None or total > best:
+                best, where = total, i
+        if where is None:
+            return torch.tensor(-1.0), torch.tensor(-1)
+        return best, torch.tensor(where)
+
+    by_rows(model, 4, 0, 1, 7, loops=1)
+
+
+def test_an_infinity_that_is_asked_for():
+    def model(x):
+        most, where = float("-inf"), 0
+        for i, row in enumerate(x):
+            value = row.max().item()
+            if value > most:
+                most, where = value, i
+        if most == float("-inf"):
+            return torch.tensor(0.0), 0
+        return torch.tensor(most), where
+
+    by_rows(model, 4, 0, 1, 7, loops=1)
+
+
 def test_a_value_read_from_outside():
     def model(x):
         bias = x.sum(0)
@@ -569,6 +640,20 @@ def test_an_outer_tensor_added_to():
         return h
 
     by_count(model, loops=1)
+
+
+def test_a_test_that_reads_what_the_arm_writes():
+    """`a and b` gives a truth, and not the tensor that is written afterwards."""
+
+    def model(x):
+        seen = x > 1
+        for i in range(x.shape[0]):
+            for j in range(3):
+                if i > 0 and seen[i - 1, j]:
+                    seen[i, j] = True
+        return seen
+
+    by_rows(model, 4, 0, 1, 7)
 
 
 def test_an_alias_sees_the_write():

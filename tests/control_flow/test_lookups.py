@@ -81,6 +81,20 @@ def test_text_in_a_message():
     assert_kept_alive(model, THREE[1], THREE)
 
 
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda t, x: x * len(f"{t.item():03d}"),
+        lambda t, x: x * len(f"{t.item()}: {t.item():.2f}") if t > 1 else x,
+        lambda t, x: x * sum(int(digit) for digit in str(t.item())),
+    ],
+    ids="formatted joined digits".split(),
+)
+def test_text_that_matters_is_refused(compute):
+    """The name of a traced number stands in it, whose length is another."""
+    assert refused(lambda t, x: compute(t, x), THREE[1]).code == "TP204"
+
+
 @pytest.mark.parametrize("kind", [list, dict], ids=str)
 def test_counting_under_a_traced_key(kind):
     def model(ids):

@@ -80,6 +80,15 @@ def test_the_empty_batch_takes_the_right_arm():
     by_rows(model, ifs=1)
 
 
+def test_a_size_that_is_one_where_it_is_squeezed():
+    def model(x):
+        if x.shape[0] == 1:
+            return x.squeeze(0).sum().reshape(1)
+        return x.sum().reshape(1) * 2
+
+    assert_kept_alive(model, *rows(4), rows(0, 1, 2), dynamic_shapes=ROWS)
+
+
 def test_the_sizes_of_the_result_are_merged():
     def model(x):
         if x.shape[0] > 6:

@@ -245,6 +245,30 @@ def test_a_cached_or_partial_function():
     both(functools.partial(scaled, limit=3.0, by=5.0), ifs=1)
 
 
+@functools.lru_cache(maxsize=8)
+def steps_up_to(count, scale=1.0):
+    return torch.arange(count) * scale
+
+
+class Cached(nn.Module):
+    @staticmethod
+    @functools.cache
+    def table(count):
+        return torch.arange(count) * 2.0
+
+    def forward(self, x):
+        both = steps_up_to(x.shape[0], scale=2.0) + self.table(x.shape[0])
+        return (x if x.sum() > 0 else x * self.table(3)) + both[:, None]
+
+
+def test_caches_asked_for_a_free_size():
+    """What is below them is called, and they hold nothing of the trace afterwards."""
+    assert_kept_alive(Cached(), *rows(5), [(-torch.ones(2, 3),), *rows(0, 1, 9)], dynamic_shapes=ROWS)
+    assert isinstance(Cached.table, functools._lru_cache_wrapper)
+    assert type(Cached.table(3)) is torch.Tensor
+    assert steps_up_to(4).tolist() == [0, 1, 2, 3]
+
+
 def test_sequential_of_user_modules():
     class Gate(nn.Module):
         def __init__(self, scale):

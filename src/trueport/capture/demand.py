@@ -62,6 +62,8 @@ class Demand:
     def __init__(self, rewriting: Rewriting | None = None, libraries: bool = False) -> None:
         self._rewriting, self._libraries = rewriting, libraries
         self._tails_left = _MOST_TAILS
+        self.through_caches = False
+        """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
     def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> bool:
         """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it."""
@@ -115,6 +117,9 @@ class Demand:
         met = isinstance(failure, TypeError) and any(word in text for word in _TRACED_NUMBERS)
         if not met and not (isinstance(failure, (KeyError, AttributeError)) and _SYMBOL.search(text)):
             return
+        if "unhashable" in text and not self.through_caches:
+            self.through_caches = True
+            raise NeedsTail(0)
         frames = [f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code)]
         if frames:
             self.require(frames[-1], places, place_of(failure.__traceback__, places))

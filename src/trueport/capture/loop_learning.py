@@ -20,6 +20,7 @@ from trueport.capture.dicts import (
 )
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList, is_open
+from trueport.capture.loop_flags import learn_flags
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
@@ -63,6 +64,7 @@ class Learner:
                 self._plan.bases[id(write.base)] = (write.base, slot)
                 new = True
         new |= self._learn_lists(traced, mark)
+        new |= learn_flags(self._plan, traced)
         new |= self.tangles.learn(traced)
         return self._learn_stale(traced) or new
 
@@ -161,6 +163,11 @@ class Learner:
                 slot.lost = any(made_anew(slot.candidates, candidate) for candidate in candidates_of(after))
                 slot.candidates = known
                 return True
+        if isinstance(slot.before, TracedList) and is_open(
+            after
+        ):  # as long as it was after one round, and not after two
+            slot.leaves = None
+            return self._begin_carrying(slot, after, traced, mark)
         entered = traced.entered[id(slot)]
         leaves = self._plan.leaves_like(slot, after, entered)
         if leaves is None:
@@ -275,6 +282,8 @@ class Learner:
                 filled.end = held.rows(filled.shape).tensors
         except NotAlike:
             self._plan.cannot_grow(filled)
+        if id(filled.slot) not in traced.entered:  # carried otherwise since: the next round will tell
+            return True
         return self._learn_slot(filled.slot, filled.end, traced, mark)
 
 

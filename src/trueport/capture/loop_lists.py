@@ -59,6 +59,8 @@ class FilledList:
             held: Parts = self.before if change is None else change.after
             return held
         after = next(value for slot, value in left if slot is self.holder)
+        if type(after) is list:  # another name's, which was carried item by item so far
+            return Parts.plain(after)
         return after.held if isinstance(after, TracedList) else None
 
     def appended(self, held: Parts, traced: Round, is_inner: Callable[[Any], bool]) -> list[Any] | None:

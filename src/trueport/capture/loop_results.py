@@ -26,6 +26,8 @@ class Results:
     def __init__(self, plan: Plan) -> None:
         self._plan, self._tracer = plan, plan.tracer
         self._entered: dict[int, list[Any]] = {}
+        self._flags: dict[int, Any] = {}
+        """By slot: whether it is None after the loop."""
 
     def finish(self, traced: Round, trips: Any, first: Any, mark: int, tangles: Tangles) -> None:
         """Append the node, and leave names, containers and tensors with their last values."""
@@ -91,10 +93,14 @@ class Results:
             if leaf is None:
                 values.append(original if slot.before is not UNBOUND else last)
                 continue
+            if i == 0 and slot.flag_of is not None:
+                values.append(self._flags[id(slot.flag_of)])
+                continue
             inits.append(self._start(leaf))
             outputs.append(self._noted(last, leaf))
             values.append(self._result(leaf, results, slot, i))
-        return self._plan.held(slot, slot.structure.build(values))
+        self._flags[id(slot)] = values[0] if slot.maybe else None
+        return self._plan.held(slot, slot.build(values))
 
     def _start(self, leaf: Carried) -> Any:
         """The value before the first round; recorded in the scope around the loop where it has to be made."""

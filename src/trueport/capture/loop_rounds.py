@@ -101,9 +101,12 @@ class Rounds:
         originals = slot.structure_leaves
         values = []
         for i, (leaf, original) in enumerate(zip(slot.leaves, originals, strict=True)):
+            if i == 0 and slot.flag_of is not None:
+                values.append(traced.entered[id(slot.flag_of)][0])
+                continue
             values.append(original if leaf is None else self._parameter(leaf, traced, slot, i))
         traced.entered[id(slot)] = values
-        return slot.structure.build(values)
+        return slot.build(values)
 
     def _on_its_own(self) -> None:
         raise FirstRoundDiffers(self._plan)

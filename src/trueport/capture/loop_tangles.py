@@ -37,7 +37,8 @@ class Tangles:
         self._changed: set[int] = set()
         """The slots whose copies rounds change."""
         self._shared: set[tuple[int, int]] = set()
-        """Pairs of slots that a round left with one and the same container."""
+        """Pairs of slots with one and the same container before the loop, or after a round. (That two slots have it one
+    after the other, `a, b = b, a`, does no harm.)"""
 
     def learn(self, traced: Round) -> bool:
         """True if something new was found."""
@@ -47,8 +48,11 @@ class Tangles:
             for container in (*_containers(slot.before).values(), *found.values()):
                 if traced.was_there(container):
                     behind[id(container)] = container
+            before = _containers(slot.before).keys()
             self._shared |= {
-                (key, other) for other, (_, theirs) in held.items() if other != key and found.keys() & theirs
+                (key, other)
+                for other, (its, theirs) in held.items()
+                if other != key and (found.keys() & theirs.keys() or before & _containers(its.before).keys())
             }
             if key in traced.copies and _containers(traced.copies[key]).keys() & traced.changed:
                 self._changed.add(key)
@@ -96,11 +100,7 @@ class Tangles:
             behind = self._behind[key].keys()
             others = self._changed - {key}
             by_itself = key in traced.copies and behind & traced.changed
-            if slot.tangled is None and (
-                by_itself
-                or any((key, other) in self._shared for other in others)
-                or any(behind & self._behind[other].keys() for other in others)
-            ):
+            if slot.tangled is None and (by_itself or any((key, other) in self._shared for other in others)):
                 slot.tangled = OutOfDate(slot.name, self._plan.place)
                 new = True
         return new

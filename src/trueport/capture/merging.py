@@ -52,6 +52,8 @@ class Merging:
     results: list[Value | Number] = field(default_factory=list)
     was_there: Callable[[Any], bool] = lambda _: False
     """Whether a container is older than the branch, so that others may know it."""
+    is_test: bool = False
+    """Whether it is a test that is merged, `a and b`, which nobody can write in place."""
     _made: dict[tuple[int, int], Any] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
 
@@ -88,7 +90,7 @@ class Merging:
 
     def _maybe(self, then: Any, orelse: Any, name: str) -> Any:
         """None on one side: a flag that tells, and what it is otherwise."""
-        flag = self._numbers(maybe.flag_of(then), maybe.flag_of(orelse))
+        flag = self.merge(maybe.flag_of(then), maybe.flag_of(orelse), name)
         one, other = (UNBOUND if side is None else maybe.value_of(side) for side in (then, orelse))
         value = self.merge(one, other, name)
         if isinstance(value, Disagreement) or flag is True:
@@ -164,7 +166,8 @@ class Merging:
 
     def _one_of(self, result: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
         """The result is one of these very tensors, which matters when somebody writes to it in place."""
-        self.tracer.link(result, sides, self.again)
+        if not self.is_test:
+            self.tracer.link(result, sides, self.again)
         return result
 
     # --- names bound on one side only, and structures

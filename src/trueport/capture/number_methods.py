@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from trueport.capture.places import Places
-from trueport.capture.texts import OpenText
+from trueport.capture.texts import Message, OpenText
 from trueport.rewrite.runtime import TRACE
 
 Method = Callable[..., Any]
@@ -56,7 +56,7 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
 
 
 def _format(number: Any, _specification: str) -> str:
-    return repr(number)
+    return Message(repr(number))
 
 
 def _counted(flag: Any) -> Any:

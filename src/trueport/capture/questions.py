@@ -22,7 +22,7 @@ from trueport.capture.pieces import unbind
 from trueport.capture.raising import refuse_if_caught
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
-from trueport.capture.texts import OpenText
+from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
@@ -187,9 +187,13 @@ class Questions:
             return value.made(lambda candidate: f"{before}{candidate}{after}")
         return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
 
+    def message(self, text: str) -> str:
+        return Message(text)
+
     def holds_traced(self, values: Any) -> bool:
-        given = values if isinstance(values, tuple) else (values,)
-        return any(isinstance(value, (torch.Tensor, *Symbolic)) for value in given)
+        if isinstance(values, (tuple, list)) and not is_open(values):
+            return any(map(self.holds_traced, values))
+        return isinstance(values, (torch.Tensor, *Symbolic)) or is_open(values)
 
     # --- other questions
 

@@ -11,6 +11,7 @@ import torch
 from trueport.capture.dicts import TracedDict, entry_in
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
+from trueport.capture.lists import TracedList
 from trueport.capture.parts import Parts
 from trueport.capture.rows import Rows
 from trueport.capture.sharing import Left
@@ -59,12 +60,23 @@ class Slot:
     lost: bool = False
     maybe: bool = False
     """None before a round or after one: carried as a flag and a value."""
+    flag_of: Slot | None = None
+    """Another name that is None whenever this one is: they have one flag."""
+    own_flag: bool = False
+    """Set where no other name turned out to be None at the same times."""
     candidates: tuple[Any, ...] = ()
     """Texts, layers and the like, one of which it is: carried as a number that tells which."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
     tangled: Disagreement | None = None
     """Set where a round that looks at it would miss what others do to the same container."""
+
+    def build(self, values: list[Any]) -> Any:
+        """What it is made of these leaves: a list or a dict that may be left open, where it began as one."""
+        assert self.structure is not None
+        built = self.structure.build(values)
+        kind = type(self.before)
+        return kind(built) if kind in (TracedList, TracedDict) and type(built) in (list, dict) else built
 
 
 @dataclass

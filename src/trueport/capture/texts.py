@@ -9,7 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 
-class OpenText(str):
+class Message(str):
+    """Text in which a traced number stands by its name: good to be shown, and for nothing that depends on it."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(
+            "the text of a number that is being traced (a SymInt or SymFloat) is used for more than a message"
+        )
+
+
+for _name in (
+    "__len__ __iter__ __getitem__ __contains__ __eq__ __ne__ __lt__ __gt__ __hash__"
+    " split index find count replace isdigit startswith endswith"
+).split():
+    setattr(Message, _name, Message._refuse)
+
+
+class OpenText(Message):
     """`before`, a traced integer, `after`."""
 
     number: Any

@@ -13,6 +13,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from trueport.capture.adaptations import adapted
+from trueport.capture.caches import caches_left_alone
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
 from trueport.capture.dicts import first_open_dict
@@ -125,6 +126,7 @@ def _trace(
             _module_paths(job.model, tracer),
             _control_flow(tracer, job.model),
             lent_isinstance(job.model),
+            caches_left_alone(job.model, tracer.places, demand.through_caches),
             numbers_like_pythons(tracer.places),
         ):
             traced = _arguments(job, tracer, sizes)

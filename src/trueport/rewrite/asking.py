@@ -86,6 +86,9 @@ class Trace(Protocol):
     def text(self, before: str, value: Any, after: str) -> Any:
         """Text that holds a traced number; None where the value is plain."""
 
+    def message(self, text: str) -> str:
+        """Text that a traced value is a part of: to be shown, and nothing else."""
+
     def holds_traced(self, values: Any) -> bool:
         """Whether a value, or one of a tuple of them, is traced."""
 

@@ -96,10 +96,22 @@ def rewrite_text(rewriter: Rewriter, node: ast.JoinedStr) -> ast.expr:
     rewriter.generic_visit(node)
     values = [part for part in node.values if isinstance(part, ast.FormattedValue)]
     if len(values) != 1 or values[0].format_spec is not None or values[0].conversion not in (-1, ord("s")):
-        return node
+        return _message(node) if values else node
     at = node.values.index(values[0])
     before, after = (ast.JoinedStr(values=part) for part in (node.values[:at], node.values[at + 1 :]))
     return same_place(runtime("text", before, values[0].value, after), node)
+
+
+def _message(node: ast.JoinedStr) -> ast.expr:
+    """Any other f-string: its pieces, so that it is known whether a traced number is among them."""
+    pieces: list[ast.expr] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            form = part.format_spec or ast.Constant("")
+            pieces.append(ast.Tuple(elts=[part.value, ast.Constant(part.conversion), form], ctx=ast.Load()))
+        else:
+            pieces.append(part)
+    return same_place(runtime("message", *pieces), node)
 
 
 def rewrite_percent(rewriter: Rewriter, node: ast.BinOp) -> ast.expr:

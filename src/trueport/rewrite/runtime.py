@@ -22,6 +22,10 @@ _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
 
 
+_CONVERTED: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s"): str, ord("r"): repr, ord("a"): ascii}
+"""What `!r` and the like do to a value in an f-string, by the number that the syntax tree has for it."""
+
+
 class RuntimeFunctions(Comparing):
     """The functions that rewritten code calls, as one object that its constants can hold."""
 
@@ -260,6 +264,16 @@ class RuntimeFunctions(Comparing):
         trace = TRACE.trace
         made = None if trace is None else trace.text(before, value, after)
         return f"{before}{value}{after}" if made is None else made
+
+    @staticmethod
+    def message(*pieces: Any) -> str:
+        """An f-string, of which each piece is text, or a value with its conversion and its format."""
+        values = tuple(piece[0] for piece in pieces if isinstance(piece, tuple))
+        text = "".join(
+            format(_CONVERTED[piece[1]](piece[0]), piece[2]) if isinstance(piece, tuple) else piece for piece in pieces
+        )
+        trace = TRACE.trace
+        return trace.message(text) if trace is not None and trace.holds_traced(values) else text
 
     @staticmethod
     def percent(form: str, values: Any) -> str:

@@ -104,11 +104,8 @@ def squeeze(op: Builder, self: Tensor, dim: int | Sequence[int] | None = None) -
     """squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a); an axis that is not of size 1 stays."""
     asked = range(self.rank) if dim is None else axes_of(dim, self.rank) if dim != [] else []
     axes = [axis for axis in asked if axis < self.rank and self.known_sizes[axis] == 1]
-    ones = [
-        axis
-        for axis in asked
-        if axis < self.rank and self.known_sizes[axis] == 1 or not isinstance(self.known_sizes[axis], int)
-    ]
+    sizes = {axis: self.known_sizes[axis] for axis in asked if axis < self.rank}
+    ones = [axis for axis, size in sizes.items() if size == 1 or not isinstance(size, int)]
     if self.rank - len(ones) == len(op.result.shape):  # where `if x.shape[0] == 1` holds, a free size is 1 as well
         axes = ones
     if self.rank - len(axes) != len(op.result.shape):
