@@ -12,6 +12,7 @@ import trueport
 from tests.verify.onnx_models import FLOAT, INT64, port, scaled, write
 from trueport.load.job import LeafKind
 from trueport.load.request import make_job
+from trueport.source import Where
 from trueport.verify.instrument import functions_run_by
 from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_sizes_of
 from trueport.verify.sandbox import Port
@@ -79,6 +80,15 @@ def test_a_file_that_agrees_on_no_input_is_followed_as_far_as_it_has_eagers_valu
     (found,) = trueport.verify(path, Layers(), (torch.rand(2, 3),)).errors
     assert found.where.line == Layers.forward.__code__.co_firstlineno + 3
     assert "begins at `add`, from which on the file has none of eager's values" in found.seen
+
+
+def test_what_we_do_around_the_model_is_no_place_where_a_difference_begins(tmp_path):
+    """The file's first value is the input itself, while that is positive, and so is the copy that eager is given."""
+    nodes = [helper.make_node("Relu", ["x"], ["above"]), helper.make_node("Mul", ["above", "two"], ["y"])]
+    path = write(tmp_path / "m.onnx", nodes, [port("x")], [port("y")], {"two": (FLOAT, [], [2.0])})
+    (found,) = trueport.verify(path, Twice(), (torch.rand(2, 3),)).errors
+    assert found.where == Where(__file__, Twice.forward.__code__.co_firstlineno + 1)
+    assert any(fact.startswith("begins at `mul`") for fact in found.seen), found.seen
 
 
 class Foremost(nn.Module):

@@ -28,6 +28,8 @@ from trueport.verify.sandbox import Limits, Optimisation, Worker, WorkerFailure
 from trueport.verify.tensors import TensorData
 
 _OUR_FOLDER = __file__.rsplit("verify", 1)[0]
+_BETWEEN = ("probe_runtime.py", "torch_control_flow.py")
+"""What of ours may stand between a line of the user's and the operator that it calls."""
 _SMALLEST, _LARGEST = 2, 1 << 18
 """Elements of a value that is worth recognising: one number may be anybody's."""
 _MOST_VALUES = 400
@@ -68,6 +70,8 @@ def _users_line() -> tuple[str, int] | None:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
+        if file.startswith(_OUR_FOLDER) and not file.endswith(_BETWEEN):
+            return None  # what we do around the model's own run: copies, the state put back
         if not file.startswith((TORCH_FOLDER, _OUR_FOLDER, "<")):
             return file, frame.f_lineno
         frame = frame.f_back
