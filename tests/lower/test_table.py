@@ -138,3 +138,27 @@ def test_a_result_that_is_left_out_may_not_be_used():
     lowered = lower(graph_of(forward, (torch.ones(4, 3),)))
     assert [found.code for found in lowered.diagnostics] == ["TP402"]
     assert "result number 1 is used" in lowered.diagnostics[0].message
+
+
+def package_with_translations(folder, monkeypatch, name, source):
+    """A package that is installed in `folder`, and offers its translations by entry point."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[trueport.ops]\nmine = {name}\n")
+    (folder / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_an_installed_package_offers_its_translations(registered, tmp_path, monkeypatch):
+    source = 'import trueport\n\n\n@trueport.op("aten::relu")\ndef relu(op, x):\n    return op.Max(x, 0)\n'
+    package_with_translations(tmp_path, monkeypatch, "offers_relu", source)
+    table._discover.__wrapped__()
+    assert translation_for(aten.relu.default).function.__module__ == "offers_relu"
+
+
+def test_a_package_whose_translations_are_broken_is_told_and_the_others_stay(registered, tmp_path, monkeypatch):
+    package_with_translations(tmp_path, monkeypatch, "broken_offer", 'raise RuntimeError("no such backend")\n')
+    with pytest.warns(UserWarning, match=r"translations of broken_offer .* no such backend"):
+        table._discover.__wrapped__()
+    assert is_supported(aten.relu.default)

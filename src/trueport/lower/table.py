@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -156,4 +157,14 @@ def _discover() -> None:
         importlib.import_module(f"{ours.__name__}.{module.name}")
     importlib.import_module("trueport.lower.complex_parts")  # which says what is carried by its parts
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        _load(entry)
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> None:
+    """Import what a package offers. One that is broken is told; it may have nothing to do with the model at hand."""
+    try:
         entry.load()
+    except Exception as error:  # noqa: BLE001  # whatever a foreign package raises
+        package = entry.dist.name if entry.dist is not None else "a package"
+        reason = f"{type(error).__name__}: {error}"
+        warnings.warn(f"the translations of {package} ({entry.value}) cannot be imported: {reason}", stacklevel=2)
