@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.packed import pad_packed
-from trueport.torch_internals import padded_sequence_of_packed
+from trueport.torch_internals import outside_all_modes, padded_sequence_of_packed
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -149,6 +149,28 @@ def kaiser_window(
     window = shape / torch.i0(torch.full((), beta, dtype=dtype))
     single = torch.full((), window_length, dtype=torch.int64) == 1
     return torch.where(single, torch.ones((), dtype=dtype), window)
+
+
+def _spacing(function: Callable[..., torch.Tensor], places: Callable[[Any], torch.Tensor]) -> None:
+    """The frequencies of a transform: a known table of a known length, which the dispatcher's kernel would not give a
+    trace; otherwise so many places, each by the length."""
+
+    @stands_in_for(function, always=True)
+    def frequencies(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+        dtype = dtype or torch.get_default_dtype()
+        if isinstance(n, int):
+            with outside_all_modes():
+                return function(n, d, dtype=dtype)
+        return torch.mul(places(n).to(dtype), 1.0 / (n * d))
+
+
+def _both_signs(n: Any) -> torch.Tensor:
+    at = torch.arange(n)
+    return torch.where(at <= (n - 1) // 2, at, at - n)
+
+
+_spacing(torch.fft.fftfreq, _both_signs)
+_spacing(torch.fft.rfftfreq, lambda n: torch.arange(n // 2 + 1))
 
 
 @stands_in_for(torch.istft, torch.Tensor.istft)

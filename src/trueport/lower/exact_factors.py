@@ -48,7 +48,8 @@ def _sum_of(graph: ir.Graph, value: ir.Value, beside: ir.Node, behind: bool) -> 
     made = ir.Node("", "Sum", [value])
     made.metadata_props.update(beside.metadata_props)
     out = made.outputs[0]
-    out.name, out.type, out.shape = f"{value.name}_kept", value.type, value.shape
+    # Named after its reader: a product may be multiplied by several factors.
+    out.name, out.type, out.shape = f"{value.name}_kept_by_{beside.outputs[0].name}", value.type, value.shape
     made.name = f"node_{out.name}"
     (graph.insert_after if behind else graph.insert_before)(beside, made)
     return out

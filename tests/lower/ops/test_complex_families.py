@@ -28,6 +28,7 @@ FAMILIES = {
         *(torch.unsqueeze_copy(z, 1), torch.transpose_copy(z, 0, 1), torch.narrow_copy(z, 1, 1, 2), torch.t_copy(z)),
         *(torch.squeeze_copy(z[:, :1]), torch.diagonal_copy(z), torch.unfold_copy(z, 1, 2, 1), torch.alias_copy(z)),
     ),
+    "read as reals, and back": lambda z: (z.view(torch.float32), z.view(torch.float32).exp().view(torch.complex64)),
     "parts of it": lambda z: (*z.unsafe_chunk(2, 1), *torch.unsafe_split(z, 2, 1), *z.split([1, 2], 1)),
     "an axis of a number": lambda z: (z.sum().sum(0), z.mean().mean(0), z.sum().index_select(0, torch.tensor([0]))),
     "a real one among complex ones": lambda z: (

@@ -23,6 +23,7 @@ TRANSFORMS = {
     "normalised": lambda x: torch.view_as_real(torch.fft.rfft(x, norm="forward")),
     "longer than the signal": lambda x: torch.view_as_real(torch.fft.rfft(x, n=20)),
     "along the first axis": lambda x: torch.view_as_real(torch.fft.fft(x, dim=0)),
+    "frequencies": lambda x: (torch.fft.fftfreq(x.shape[1]), torch.fft.rfftfreq(x.shape[1], 0.5), torch.fft.fftfreq(7)),
     "a filter": lambda x: torch.fft.irfft(torch.fft.rfft(x, n=16) * torch.linspace(1, 0, 9), n=16),
 }
 

@@ -265,3 +265,14 @@ def test_distances_of_all_pairs(p):
 def test_a_transposed_matrix_times_a_vector():
     """The runtime joins the transposition with the product, and reads a vector on the right wrongly after that."""
     faithful(lambda a, b, v: (a.T @ v, b.mT @ v, v @ a, torch.mv(a.T, v)), *map(torch.randn, ((5, 3), (2, 5, 3), (5,))))
+
+
+def test_a_product_that_is_multiplied_by_several_factors():
+    """Each factor is kept from becoming an attribute of the product by a node of its own."""
+
+    def forward(a, b):
+        product = a @ b
+        return product * 0.1 + product * 0.3
+
+    faithful(forward, torch.randn(3, 4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64))
+    faithful(torch.matrix_exp, torch.randn(3, 3))

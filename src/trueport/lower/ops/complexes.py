@@ -11,6 +11,7 @@ import torch
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import Complex, complex_only, complex_op
+from trueport.lower.dtypes import torch_dtype
 from trueport.lower.ops.binary import atan2
 from trueport.lower.tensor import Tensor
 
@@ -181,6 +182,22 @@ def view_as_real(op: Builder, self: Complex) -> Tensor:
 def view_as_complex(op: Builder, self: Tensor) -> Complex:
     """view_as_complex(Tensor(a) self) -> Tensor(a)"""
     return Complex(self)
+
+
+@complex_op("aten::view.dtype")
+def view_dtype(op: Builder, self: Operand, dtype: torch.dtype) -> Complex | Tensor:
+    """view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a): two real numbers for each complex one, or back"""
+    sizes = op.result.shape
+    if isinstance(self, Complex):
+        if dtype is not torch_dtype(self.pairs.element):
+            raise NotImplementedError(f"the bits of complex numbers are read as {dtype}, which they are not made of")
+        return op.reshape(self.pairs, sizes)
+    assert isinstance(self, Tensor)
+    if torch_dtype(self.element) is not dtype.to_real():
+        raise NotImplementedError(
+            f"the bits of {self.element.name.lower()} are read as {dtype}, which are other numbers"
+        )
+    return Complex(op.reshape(self, (*sizes, 2)))
 
 
 @complex_only("aten::complex")
