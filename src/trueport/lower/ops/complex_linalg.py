@@ -17,7 +17,6 @@ from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.ops.axes import broadcast, count
 from trueport.lower.ops.elimination import as_if_regular, eliminated, solution
 from trueport.lower.ops.linalg_spectra import pseudo_inverse, symmetric_pseudo_inverse, tolerances
-from trueport.lower.ops.linalg_triangular import cholesky_factor
 from trueport.lower.ops.matrices import (
     DOUBLE,
     INT32,
@@ -118,22 +117,6 @@ def triangle(op: Builder, z: Complex, *, upper: bool, unit: bool = False) -> Com
     if unit:
         kept = op.Where(op.Equal(row, column), op.const([1, 0], z.pairs.element), kept)
     return Complex(sized(kept, *z.pairs.known_sizes))
-
-
-@complex_op("aten::linalg_cholesky_ex")
-def cholesky_ex(op: Builder, self: Complex, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
-    batch, n = batch_of(self), self.pairs.known_sizes[-2]
-    given = doubled(op, self)
-    factor, info = cholesky_factor(op, flipped(op, given) if upper else given)
-    return halved(op, flipped(op, factor) if upper else factor, batch, n, n), _info(op, info, batch)
-
-
-@complex_op("aten::cholesky")
-def cholesky(op: Builder, self: Complex, upper: bool = False) -> Complex:
-    """cholesky(Tensor self, bool upper=False) -> Tensor"""
-    factor: Complex = cholesky_ex(op, self, upper=upper)[0]
-    return factor
 
 
 @complex_op("aten::linalg_matrix_exp", "aten::matrix_exp")

@@ -1,4 +1,4 @@
-"""Triangular systems of complex matrices, row after row: `linalg_triangular` on two parts.
+"""Triangular systems of complex matrices, and Cholesky's factor of them: `linalg_triangular` on two parts.
 
 A zero on the diagonal divides as it does in LAPACK, so that what cannot be solved is NaN there too.
 """
@@ -15,8 +15,12 @@ from trueport.lower.ops.axes import broadcast, count
 from trueport.lower.ops.complex_linalg import batch_of
 from trueport.lower.ops.complex_matrices import Parts, adjoint, joined, matmul, mul, parts, sub, where
 from trueport.lower.ops.linalg_lu import order_of
+from trueport.lower.ops.linalg_triangular import untouched
 from trueport.lower.ops.matrices import (
     DOUBLE,
+    INT32,
+    INT64,
+    down,
     identities,
     identity,
     inverse_order,
@@ -99,6 +103,52 @@ def triangular_solve(
     return joined(op, substituted(op, a, b, upper=upper, unit=unitriangular), batch), given
 
 
+def _cholesky_factor(op: Builder, a: Parts) -> tuple[Parts, Tensor]:
+    """The lower factor of [batch, n, n], of which the lower triangle is read, and [batch] LAPACK's info."""
+    batch, n = a.real.known_sizes[:2]
+    info = op.expand(op.const([0], INT64), (batch,))
+    places, zero = op.range(n), op.const(0.0, DOUBLE)
+
+    def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
+        before, info = Parts(*states[:2]), states[2]
+        column = before.each(lambda x: op.Gather(x, k, axis=2))
+        square = op.Gather(column.real, k, axis=1)
+        failed = op.Not(op.Greater(square, zero))
+        root = op.Unsqueeze(op.Sqrt(square), op.ints(1))
+        below = where(op, op.Greater(places, k), column.each(lambda x: op.Div(x, root)), Parts(zero, zero))
+        upright = below.each(lambda x: op.Unsqueeze(x, op.ints(2)))
+        lying = Parts(op.Unsqueeze(below.real, op.ints(1)), op.Neg(op.Unsqueeze(below.imaginary, op.ints(1))))
+        here = where(op, op.Equal(places, k), Parts(root, op.Mul(root, 0)), below)
+        placed = where(op, op.GreaterOrEqual(places, k), here, column).each(lambda x: op.Unsqueeze(x, op.ints(2)))
+        after = where(op, op.Equal(places, k), placed, sub(op, before, mul(op, upright, lying)))
+        info = op.Where(op.And(failed, op.Equal(info, 0)), op.Add(k, 1), info)
+        stopped = op.Unsqueeze(op.Greater(info, 0), op.ints(1, 2))
+        found = where(op, stopped, before, after)
+        return [found.real, found.imaginary, info]
+
+    real, imaginary, info = loop(op, op.size(n), [a.real, a.imaginary, info], body)
+    looked_at = op.And(op.Equal(down(op, n), op.range(n)), op.Not(untouched(op, info, n)))
+    found = Parts(real, op.Where(looked_at, zero, imaginary))
+    found = where(op, untouched(op, info, n), a, found)
+    return found.each(lambda x: lower_part(op, sized(x, *a.real.known_sizes))), info
+
+
+@complex_op("aten::linalg_cholesky_ex")
+def cholesky_ex(op: Builder, self: Complex, *, upper: bool = False, check_errors: bool = False) -> Any:
+    """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
+    batch, given = batch_of(self), parts(op, self)
+    factor, info = _cholesky_factor(op, _flipped(op, given, conjugate=True) if upper else given)
+    factor = _flipped(op, factor, conjugate=True) if upper else factor
+    return joined(op, factor, batch), op.cast(op.reshape(info, batch), INT32)
+
+
+@complex_op("aten::cholesky")
+def cholesky(op: Builder, self: Complex, upper: bool = False) -> Complex:
+    """cholesky(Tensor self, bool upper=False) -> Tensor"""
+    factor: Complex = cholesky_ex(op, self, upper=upper)[0]
+    return factor
+
+
 @complex_op("aten::cholesky_solve")
 def cholesky_solve(op: Builder, self: Complex, input2: Complex, upper: bool = False) -> Complex:
     """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"""
@@ -112,7 +162,8 @@ def cholesky_solve(op: Builder, self: Complex, input2: Complex, upper: bool = Fa
 def cholesky_inverse(op: Builder, self: Complex, upper: bool = False) -> Complex:
     """cholesky_inverse(Tensor self, bool upper=False) -> Tensor
 
-    The inverse of the factor, times itself. LAPACK takes its diagonal to be real, and reads no more than that of it.
+    The inverse of the factor, times itself. LAPACK takes its diagonal to be real, and reads no more than that of
+    it; but the last element it multiplies by its own real part, as it is.
     """
     batch, factor, n = batch_of(self), parts(op, self), self.pairs.known_sizes[-2]
     one = identities(op, count(batch), n)
@@ -120,8 +171,12 @@ def cholesky_inverse(op: Builder, self: Complex, upper: bool = False) -> Complex
     lower = _flipped(op, factor, conjugate=True) if upper else factor
     inverse = substituted(op, lower, b, upper=False, unit=False)
     off_diagonal = op.Sub(1, identity(op, n))
-    inverse = Parts(inverse.real, sized(op.Mul(inverse.imaginary, off_diagonal), *inverse.real.known_sizes))
+    phase = inverse.imaginary
+    inverse = Parts(inverse.real, sized(op.Mul(phase, off_diagonal), *inverse.real.known_sizes))
     product = matmul(op, _flipped(op, inverse, conjugate=True), inverse)
+    is_last = op.And(*(op.Equal(places, op.Sub(op.size(n), 1)) for places in (down(op, n), op.range(n))))
+    as_it_is = op.Mul(inverse.real, op.Neg(phase) if upper else phase)
+    product = Parts(product.real, op.Where(is_last, as_it_is, product.imaginary))
     return joined(op, product.each(lambda x: sized(x, *one.known_sizes)), batch)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import broadcast, count
@@ -12,9 +13,11 @@ from trueport.lower.ops.matrices import (
     INT32,
     INT64,
     batch_of,
+    down,
     flipped,
     identities,
     lower_part,
+    sized,
     stacked,
     unstacked,
     upper_part,
@@ -97,8 +100,19 @@ def cholesky_factor(op: Builder, a: Tensor) -> tuple[Tensor, Tensor]:
         stopped = op.Unsqueeze(op.Greater(info, 0), op.ints(1, 2))
         return [op.Where(stopped, a, after), info]
 
-    a, info = loop(op, op.size(n), [a, info], body)
-    return lower_part(op, a), info
+    after, info = loop(op, op.size(n), [a, info], body)
+    return lower_part(op, sized(op.Where(untouched(op, info, n), a, after), *a.known_sizes)), info
+
+
+def untouched(op: Builder, info: Tensor, n: Size) -> Tensor:
+    """[batch, n, n]: what LAPACK has not come to when it finds that a matrix is not positive definite.
+
+    It goes by columns: of the one where that shows, it has looked at the diagonal.
+    """
+    failed_at = op.Unsqueeze(op.Sub(info, 1), op.ints(1, 2))
+    later = op.And(op.GreaterOrEqual(failed_at, 0), op.GreaterOrEqual(op.range(n), failed_at))
+    looked_at = op.And(op.Equal(down(op, n), failed_at), op.Equal(op.range(n), failed_at))
+    return op.And(later, op.Not(looked_at))
 
 
 @op("aten::linalg_cholesky_ex")
