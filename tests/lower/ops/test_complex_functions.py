@@ -17,7 +17,7 @@ INFINITE = torch.tensor(
     dtype=torch.complex64,
 )
 NAMES = (
-    *("exp", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
+    *("exp", "exp2", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
     *("asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "reciprocal", "square", "sgn", "abs", "angle"),
 )
 FUNCTIONS = {

@@ -41,6 +41,10 @@ def exp(op: Builder, a: Tensor, b: Tensor) -> Parts:
     return op.Where(near, zero, real), op.Where(near, zero, imaginary)
 
 
+def _exp2(op: Builder, a: Tensor, b: Tensor) -> Parts:
+    return exp(op, op.Mul(a, math.log(2)), op.Mul(b, math.log(2)))
+
+
 def log(op: Builder, a: Tensor, b: Tensor) -> Parts:
     return op.Mul(op.Log(op.Add(op.Mul(a, a), op.Mul(b, b))), 0.5), atan2(op, b, a)
 
@@ -127,6 +131,7 @@ def applied(op: Builder, function: Function, z: Complex) -> Complex:
 
 for _name, _function in {
     "exp": exp,
+    "exp2": _exp2,
     "expm1": _expm1,
     "log": log,
     "log1p": log1p_of,
