@@ -218,3 +218,14 @@ def test_disagreement_in_what_is_returned():
     found = refused(model, (UP,))
     assert found.code == "TP103"
     assert "None" in found.message
+
+
+def test_a_text_that_is_returned_says_both_texts():
+    def model(x):
+        kind = "many" if x.sum() > 0 else "few"
+        return x * 2, kind
+
+    found = refused(model, (UP,))
+    assert found.code == "TP103"
+    assert "the text 'many'" in found.message
+    assert "a number that stands for the text" in found.fix

@@ -27,6 +27,7 @@ from trueport.source import Place
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PLAIN = (bool, int, float)
+_SHORT = 30
 
 
 @dataclass
@@ -309,6 +310,8 @@ def describe(value: Any) -> str:
         return f"a tensor of {str(value.dtype).removeprefix('torch.')} with {value.dim()} axes"
     if value is UNBOUND:
         return "not set"
+    if isinstance(value, str):
+        return f"the text {value!r}" if len(value) <= _SHORT else f"the text {value[:_SHORT]!r} and so on"
     if isinstance(value, Symbolic):
         return f"a {_kind(value).__name__}"
     return "None" if value is None else f"{value!r}" if isinstance(value, _PLAIN) else f"a {type(value).__name__}"
