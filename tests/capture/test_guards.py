@@ -329,3 +329,16 @@ def test_sizes_that_are_tied_by_a_sum_are_tried_together():
     assert_exported(
         model, (x(2, 3), x(2, 3)), [(x(2, 5), x(2, 5))], dynamic_shapes=({0: "n", 1: "m"}, {0: "k", 1: "l"})
     )
+
+
+def test_a_share_of_a_size_that_torch_takes_as_a_number():
+    """`int(size * 0.5)` inside torch's own code speaks of floats, which the expression's code has to know."""
+
+    def model(y):
+        return torch.nn.functional.fractional_max_pool2d(
+            y, 2, output_ratio=(0.5, 0.5), _random_samples=torch.full((1, 3, 2), 0.5)
+        )
+
+    for found in errors(model, (x(1, 3, 8, 8),), dynamic_shapes=({2: "rows", 3: "columns"},)):
+        assert found.code in ("TP301", "TP302", "TP803")
+        assert found.where is not None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import sympy
+import torch
 from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
 
 Test = Callable[..., bool | None]
@@ -21,7 +22,7 @@ def as_python(expr: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Test:
     if expr.free_symbols <= set(symbols) and all(str(symbol).isidentifier() for symbol in symbols):
         try:
             code = _PythonPrinter().doprint(expr)
-            function = eval(f"lambda {', '.join(map(str, symbols))}: {code}", {"math": math})
+            function = eval(f"lambda {', '.join(map(str, symbols))}: {code}", {"math": math, "torch": torch})
         except (NotImplementedError, TypeError, ValueError, SyntaxError, AttributeError):
             return _by_sympy(expr, symbols)
         return lambda *sizes: bool(function(*sizes))
