@@ -21,7 +21,7 @@ import torch
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.texts import OpenText
 from trueport.load.structures import flatten
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
@@ -51,7 +51,7 @@ class Chosen(Disagreement):
     ) -> None:
         """`like` is what two arms did not agree on; where it is given, the rest may be traced in both of them.
 
-        `number` is the place of the candidate that is meant, where that is known.
+        `number` is the number of the candidate that is meant, where that is known.
         """
         said = ("what is looked up", "one thing", "another", Place(()), None) if like is None else like._said
         super().__init__(*said)
@@ -61,7 +61,7 @@ class Chosen(Disagreement):
 
     @classmethod
     def by_number(cls, number: Any, candidates: Sequence[Any], like: Disagreement) -> Chosen:
-        return cls([later(operator.eq, number, i) for i in range(len(candidates))], candidates, like, number)
+        return cls([later(operator.eq, number, number_of(one)) for one in candidates], candidates, like, number)
 
     def each(self, function: Callable[[Any], Any]) -> Any:
         """What a function gives for the candidate that is meant: it runs in an arm for each."""
@@ -77,12 +77,13 @@ class Chosen(Disagreement):
         left = [i for i, candidate in enumerate(self._candidates) if test(candidate)]
         return chosen([self._tests[i] for i in left], [self._candidates[i] for i in left], self)
 
-    def number(self, places: Sequence[int]) -> Any:
-        """One of these numbers, of which there is one for each candidate."""
-        if self._number is not None and list(places) == list(range(len(places))):
+    @property
+    def number(self) -> Any:
+        """The number of the candidate that is meant (see `number_of`)."""
+        if self._number is not None:
             return self._number
-        number: Any = places[-1]
-        for test, place in zip(reversed(self._tests[:-1]), reversed(places[:-1]), strict=True):
+        *others, number = map(number_of, self._candidates)
+        for test, place in zip(reversed(self._tests[:-1]), reversed(others), strict=True):
             holds = test()
             taken = int(holds) if isinstance(holds, bool) else torch.sym_ite(holds, 1, 0)
             number = number + taken * (place - number)
@@ -98,8 +99,8 @@ class Chosen(Disagreement):
         if len(answers) == 2:
             first = self._tests[0]()
             return RUNTIME_FUNCTIONS.not_(first) if answers[1] else first
-        number = self.number(range(len(answers)))
-        return functools.reduce(operator.or_, [number == i for i, answer in enumerate(answers) if answer])
+        number, meant = self.number, zip(self._candidates, answers, strict=True)
+        return functools.reduce(operator.or_, [number == number_of(one) for one, answer in meant if answer])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.each(lambda candidate: candidate(*args, **kwargs))
@@ -162,11 +163,13 @@ def place_among(candidates: Sequence[Any], wanted: Any) -> int | None:
     return next((i for i, one in enumerate(candidates) if _same(one, wanted)), None)
 
 
-def number_among(candidates: Sequence[Any], value: Any) -> Any:
-    """Which of these candidates something is: a plain number, or a symbol."""
-    places = [place_among(candidates, candidate) for candidate in candidates_of(value)]
-    known = [place for place in places if place is not None]
-    return value.number(known) if isinstance(value, Chosen) else known[0]
+def number_of(value: Any) -> Any:
+    """Everything that was ever a candidate in a trace has a number: a plain one, or a symbol that tells which."""
+    if isinstance(value, Chosen):
+        return value.number
+    trace = TRACE.trace
+    assert trace is not None
+    return trace.number_of_thing(value)
 
 
 def made_anew(candidates: Sequence[Any], value: Any) -> bool:

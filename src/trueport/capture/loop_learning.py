@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen, number_among
+from trueport.capture.chosen import Chosen, may_be_chosen
 from trueport.capture.dicts import (
     OPEN_ORDER,
     Presence,
@@ -30,7 +30,7 @@ from trueport.capture.merging import inside, may_be_none
 from trueport.capture.out_of_date import why_spoiled
 from trueport.capture.rows import NotAlike
 from trueport.capture.sharing import Memory
-from trueport.capture.slots import Carried, Content, Round, Slot
+from trueport.capture.slots import Content, Round, Slot
 from trueport.capture.world import Change
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND
@@ -157,15 +157,8 @@ class Learner:
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, traced, mark)
-        if slot.candidates and may_be_chosen(after):
-            known = all_candidates(*slot.candidates, after)
-            if len(known) > len(slot.candidates):
-                slot.lost = any(made_anew(slot.candidates, candidate) for candidate in candidates_of(after))
-                slot.candidates = known
-                return True
-        if isinstance(slot.before, TracedList) and is_open(
-            after
-        ):  # as long as it was after one round, and not after two
+        if isinstance(slot.before, TracedList) and is_open(after):
+            # It was as long after one round as before it, and is not after two.
             slot.leaves = None
             return self._begin_carrying(slot, after, traced, mark)
         entered = traced.entered[id(slot)]
@@ -181,7 +174,7 @@ class Learner:
             changed = self._leaves.learn(leaf, slot.structure_leaves[i], start, end, mark, slot)
             if changed is not leaf:
                 slot.leaves[i], new = changed, True
-        return new
+        return new or slot.lost
 
     def _begin_carrying(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
         """A slot turned out to change."""
@@ -198,9 +191,6 @@ class Learner:
             return True
         if may_be_none(slot.before, after):
             return self._begin_maybe(slot, after, traced, mark)
-        first = isinstance(after, Chosen) and slot.before is UNBOUND
-        if first or (may_be_chosen(slot.before) and may_be_chosen(after)):
-            return self._begin_choosing(slot, after)
         model = after if slot.before is UNBOUND else slot.before
         if slot.before is UNBOUND and (traced.was_there(after) or not _is_carriable(after)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
@@ -209,7 +199,7 @@ class Learner:
         slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
         slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
         ends = self._plan.leaves_like(slot, after, slot.structure_leaves)
-        if ends is None or any(not leaf.known for leaf in found):
+        if ends is None or any(not leaf.known and not may_be_chosen(leaf.value) for leaf in found):
             slot.lost = True
             return True
         self._remember(slot, slot.structure_leaves, self._plan.tracer.writes.sharing.stale)
@@ -235,16 +225,6 @@ class Learner:
         for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
             begins = UNBOUND if i > 0 and slot.before is None else start
             slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
-        return True
-
-    def _begin_choosing(self, slot: Slot, after: Any) -> bool:
-        """One text, layer or the like before the loop, and another after a round: which one is a number."""
-        unbound = slot.before is UNBOUND
-        slot.candidates = all_candidates(after) if unbound else all_candidates(slot.before, after)
-        begins = 0 if unbound else number_among(slot.candidates, slot.before)
-        found, slot.structure = flatten(begins, slot.name)
-        slot.structure_leaves, slot.alike = [leaf.value for leaf in found], [[]]
-        slot.leaves = [Carried(slot.structure_leaves[0], int, low=0)]
         return True
 
     def _carry_list(self, filled: FilledList, after: Parts, mark: int) -> None:
@@ -298,4 +278,4 @@ def _presence_differs(change: Change, key: Any) -> bool:
 
 def _is_carriable(value: Any) -> bool:
     leaves, _ = flatten(value, "value")
-    return bool(leaves) and all(leaf.known for leaf in leaves)
+    return bool(leaves) and all(leaf.known or isinstance(leaf.value, Chosen) for leaf in leaves)

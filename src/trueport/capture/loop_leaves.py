@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen
 from trueport.capture.loop_plan import Plan
 from trueport.capture.merging import Symbolic
 from trueport.capture.slots import Carried, Slot
@@ -22,6 +23,8 @@ class Leaves:
         self._plan = plan
 
     def learn(self, leaf: Carried | None, before: Any, start: Any, end: Any, mark: int, slot: Slot) -> Carried | None:
+        if leaf is not None and leaf.candidates:
+            return self._more_candidates(leaf, start, end, slot)
         if leaf is None:
             if before is not UNBOUND and (end is start or self._same(start, end)):
                 return None
@@ -46,6 +49,10 @@ class Leaves:
             if start.dtype != end.dtype or start.dim() != end.dim():
                 self._plan.disagree(slot, start, end)
             return self._widened(carried(start), start, end, mark, slot)
+        if isinstance(end, Chosen) or (before is not UNBOUND and may_be_chosen(before) and may_be_chosen(end)):
+            known = (end,) if before is UNBOUND else (before, end)
+            first = candidates_of(end)[0] if before is UNBOUND else before
+            return Carried(first, int, low=0, candidates=all_candidates(*known))
         if not isinstance(end, (*_PLAIN, *Symbolic)):
             if before is UNBOUND:
                 return None
@@ -57,6 +64,16 @@ class Leaves:
             begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
         )
         return Carried(begins, kind, low=low)
+
+    def _more_candidates(self, leaf: Carried, start: Any, end: Any, slot: Slot) -> Carried:
+        """One of several things; a round may leave another one."""
+        if not may_be_chosen(end):
+            self._plan.disagree(slot, start, end)
+        known = all_candidates(*leaf.candidates, end)
+        if len(known) == len(leaf.candidates):
+            return leaf
+        slot.lost = any(made_anew(leaf.candidates, candidate) for candidate in candidates_of(end))
+        return replace(leaf, candidates=known)
 
     def _as_tensor(self, before: Any, end: torch.Tensor, mark: int) -> Carried:
         """A number, or nothing, before the loop; a tensor in it."""
@@ -86,6 +103,8 @@ class Leaves:
             return self._plan.tracer.value(adopt(start)) is self._plan.last(end)
         if isinstance(start, Symbolic) and isinstance(end, Symbolic):
             return bool(start.node.expr == end.node.expr)
+        if isinstance(start, Chosen) or isinstance(end, Chosen):
+            return False
         return type(start) is type(end) and not isinstance(start, (torch.Tensor, *Symbolic)) and bool(start == end)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from trueport.capture.chosen import Chosen, may_be_chosen, number_among
+from trueport.capture.chosen import Chosen
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Value
 from trueport.capture.last_values import LastValues
@@ -88,9 +88,11 @@ class Plan:
 
     def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
         """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""
-        if slot.candidates:
-            return Chosen.by_number(built, slot.candidates, self.lost(slot))
         return Maybe(built[0], built[1], f"`{slot.name}`", self.place, again) if slot.maybe else built
+
+    def number(self, leaf: Carried, made: Any, slot: Slot) -> Any:
+        """What a carried number stands for: itself, or one of several things."""
+        return Chosen.by_number(made, leaf.candidates, self.lost(slot)) if leaf.candidates else made
 
     def last(self, tensor: torch.Tensor) -> Value:
         """The value of a tensor at the end of the last traced round."""
@@ -108,9 +110,7 @@ class Plan:
             if after is None:
                 return [False, *present[1:]]
             after = (flag_of(after), value_of(after))
-        if slot.candidates:
-            return [number_among(slot.candidates, after)] if may_be_chosen(after) else None
-        if after is UNBOUND or isinstance(after, Disagreement):
+        if after is UNBOUND or (isinstance(after, Disagreement) and not isinstance(after, Chosen)):
             return None
         found, _ = flatten(after, slot.name)
         assert slot.structure is not None and slot.leaves is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.chosen import number_of
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.lists import Parts
 from trueport.capture.loop_lists import FilledList
@@ -117,6 +118,8 @@ class Results:
         return self._noted(leaf.start, leaf)
 
     def _noted(self, value: Any, leaf: Carried) -> Any:
+        if leaf.candidates:
+            value = number_of(value)
         if isinstance(value, torch.Tensor):
             return self._plan.last(value)
         if isinstance(value, Symbolic):
@@ -136,7 +139,7 @@ class Results:
         made = shapes.new_data_number(leaf.kind, leaf.low)
         expr = made.node.expr
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
-        return made
+        return self._plan.number(leaf, made, slot)
 
     def _settle_lists(
         self, traced: Round, trips: Any, mark: int, inits: list[Any], outputs: list[Any], results: list[Any]

@@ -124,4 +124,4 @@ class Rounds:
         made = shapes.new_data_number(leaf.kind, leaf.low)
         expr = made.node.expr
         traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
-        return made
+        return self._plan.number(leaf, made, slot)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture import maybe
-from trueport.capture.chosen import Chosen, all_candidates, may_be_chosen, number_among
+from trueport.capture.chosen import Chosen, all_candidates, may_be_chosen, number_of
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
@@ -104,7 +104,7 @@ class Merging:
         candidates = all_candidates(then, orelse)
         if len(candidates) == 1:
             return candidates[0]
-        number = self._numbers(number_among(candidates, then), number_among(candidates, orelse))
+        number = self._numbers(number_of(then), number_of(orelse))
         return Chosen.by_number(number, candidates, self._disagreement(then, orelse, name))
 
     # --- numbers

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture import choices
-from trueport.capture.chosen import Chosen
+from trueport.capture.chosen import Chosen, place_among
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.generators import Generated
@@ -37,6 +37,13 @@ class Questions:
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self._things: list[Any] = []
+
+    def number_of_thing(self, thing: Any) -> int:
+        known = place_among(self._things, thing)
+        if known is None:
+            self._things.append(thing)
+        return len(self._things) - 1 if known is None else known
 
     # --- tests
 

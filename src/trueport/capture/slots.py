@@ -35,6 +35,8 @@ class Carried:
     sizes: tuple[Any, ...] | None = None
     device: torch.device | None = None
     low: int | None = None
+    candidates: tuple[Any, ...] = ()
+    """Texts, layers and the like, one of which it is: the number tells which."""
 
     @property
     def is_tensor(self) -> bool:
@@ -64,8 +66,6 @@ class Slot:
     """Another name that is None whenever this one is: they have one flag."""
     own_flag: bool = False
     """Set where no other name turned out to be None at the same times."""
-    candidates: tuple[Any, ...] = ()
-    """Texts, layers and the like, one of which it is: carried as a number that tells which."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
     tangled: Disagreement | None = None

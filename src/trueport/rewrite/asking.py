@@ -92,6 +92,9 @@ class Trace(Protocol):
     def holds_traced(self, values: Any) -> bool:
         """Whether a value, or one of a tuple of them, is traced."""
 
+    def number_of_thing(self, thing: Any) -> int:
+        """A number for a text, a layer or the like, of which one or another is meant."""
+
     def negate(self, value: Any) -> Any: ...
 
     def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
