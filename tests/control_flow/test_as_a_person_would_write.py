@@ -6,6 +6,7 @@ import collections
 
 import onnx_ir as ir
 import torch
+from torch import nn
 
 from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, rows
 from trueport.program import Program
@@ -112,6 +113,43 @@ def test_a_trip_count_that_is_known_at_entry_is_the_loops_own():
     body = loop.attributes["body"].as_graph()
     (go_on,) = [out.producer() for out in body.outputs[:1]]
     assert go_on is not None and go_on.op_type == "Constant"
+
+
+def test_a_long_plain_range_that_a_value_ends_is_one_loop():
+    def root(a):
+        low, high = 0.0, max(float(a), 1.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            if middle * middle > a:
+                high = middle
+            else:
+                low = middle
+            if high - low < 1e-4:
+                break
+        else:
+            return torch.tensor(-1.0) * low
+        return torch.tensor(middle)
+
+    assert_kept_alive(root, (torch.tensor(2.0),), [(torch.tensor(v),) for v in (0.0, 9.0, 1e4)], loops=1)
+
+
+def test_layers_that_each_round_looks_up_are_written_out():
+    """A layer is no value: a Loop would ask in each round which of them it is."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(16)])
+
+        def forward(self, x):
+            for i in range(16):
+                x = self.layers[i](x).tanh() * 2
+                if x.norm() < 1:
+                    return x, i
+            return x, -1
+
+    torch.manual_seed(0)
+    assert_kept_alive(Net().eval(), (torch.randn(3),), [(torch.randn(3) * 9,)], loops=0)
 
 
 def test_a_tensor_that_no_round_changes_is_not_carried():

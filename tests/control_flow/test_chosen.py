@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -188,6 +189,27 @@ def test_a_state_of_several_that_picks_the_layer():
 
     torch.manual_seed(0)
     assert_kept_alive(Net().eval(), ROUNDS[-1], ROUNDS)
+
+
+@dataclass
+class Search:
+    at: torch.Tensor
+    count: int = 0
+    done: bool = False
+    mode: str = "coarse"
+
+
+def test_a_text_in_an_object_that_a_loop_carries():
+    def model(x, n):
+        search = Search(x)
+        while not search.done:
+            step = 1.0 if search.mode == "coarse" else 0.25
+            search = replace(search, at=search.at + step, count=search.count + 1)
+            search.mode = "fine" if search.at.sum() > 4 else "coarse"
+            search.done = search.count >= int(n)
+        return search.at, search.count, search.mode == "fine"
+
+    assert_kept_alive(model, ROUNDS[-1], ROUNDS, loops=1)
 
 
 def test_a_function_that_each_round_exchanges():

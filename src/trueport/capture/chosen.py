@@ -37,6 +37,8 @@ def later(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
 class OneOfFew:
     """Something of ours that no value can be either; equal ones are the same object."""
 
+    is_one_leaf = True
+
 
 class Chosen(Disagreement):
     """`candidates`, of which the first whose test holds is meant; the last needs no test."""

@@ -31,9 +31,14 @@ from trueport.capture.short_circuits import combined, needs_no_branch
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, contents_after, fill
 from trueport.capture.writes import Write
+from trueport.errors import ExportError
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
+
+
+_MANY_ROUNDS = 16
+"""Of a plain range: fewer are written out, although a traced value may end the loop."""
 
 
 @dataclass
@@ -274,6 +279,30 @@ class ControlFlow(Questions):
         if not self.becomes_traced(lambda: round(first), state):
             return None
         return OpenSequence(None, lambda i: first + i * (second - first))
+
+    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> bool:
+        """`for _ in range(60): … if small: break` is one Loop, and not sixty branches.
+
+        Where a round needs its number as a plain one, the rounds are written out like those of any plain range.
+        """
+        if not isinstance(over, range) or len(over) < _MANY_ROUNDS:
+            return False
+
+        def first() -> Any:
+            body(over[0])
+            return stop()
+
+        if not self.becomes_traced(first, state):
+            return False
+        sequence = OpenSequence(len(over), lambda i: over.start + i * over.step)
+        before, self.plain_rounds = self.plain_rounds, True
+        try:
+            self.repeat_for(sequence, body, stop, state)
+        except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError):
+            return False  # whatever is the matter comes up again where the rounds are written out
+        finally:
+            self.plain_rounds = before
+        return True
 
     # --- other questions
 

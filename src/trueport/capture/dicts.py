@@ -30,11 +30,11 @@ class Presence:
     key: Any
 
 
-@dataclass(frozen=True)
 class KeyOrder(OneOfFew):
     """Keys in the order in which they are gone through; one object for each order, so that they can be compared."""
 
-    keys: tuple[Any, ...]
+    def __init__(self, keys: tuple[Any, ...]) -> None:
+        self.keys = keys
 
     def last(self, key: Any) -> KeyOrder:
         return key_order((*(k for k in self.keys if k != key), key))

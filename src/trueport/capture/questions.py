@@ -38,6 +38,8 @@ class Questions:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self._things: list[Any] = []
+        self.plain_rounds = False
+        """Whether the rounds of the loop could as well be written out, with plain numbers."""
 
     def number_of_thing(self, thing: Any) -> int:
         known = place_among(self._things, thing)
@@ -170,7 +172,10 @@ class Questions:
         return len(container) > 0  # an empty list may be one that earlier rounds of a loop filled
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
-        return choices.looked_up(container, key, *default)
+        found = choices.looked_up(container, key, *default)
+        if self.plain_rounds and isinstance(found, Chosen) and isinstance(key, torch.SymInt):
+            raise LookupError("a layer of each round is looked up by its number")
+        return found
 
     def put_under(self, container: Any, key: Any, value: Any) -> None:
         choices.put_under(container, key, value)

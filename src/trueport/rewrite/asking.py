@@ -54,6 +54,9 @@ class Trace(Protocol):
     def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
         """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
 
+    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> bool:
+        """Whether a loop over a long plain range is one that a traced value ends, and was recorded as such."""
+
     def stopped_early(self, over: Any, count: int) -> None:
         """A traced value ended a loop over an iterable of unknown length, of which `count` items were taken."""
 

@@ -109,6 +109,8 @@ class RuntimeFunctions(Comparing):
         if sequence is not None:
             trace.repeat_for(sequence, body, stop, State(*state))
             return
+        if trace.ended_early(over, body, stop, State(*state)):
+            return
         for count, item in enumerate(over):
             if count:
                 stopped = trace.truth(stop())
