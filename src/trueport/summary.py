@@ -140,7 +140,7 @@ def _tolerance(checked: CheckResult, name: str) -> str:
 def _checked(each: Checked, by_distribution: bool) -> CheckedInput:
     if by_distribution:
         return CheckedInput(each.sizes, each.family, Verdict.ALIKE)
-    return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst)
+    return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst, each.allowed or None)
 
 
 def _decision(decision: Decision) -> DecisionSummary:

@@ -167,3 +167,11 @@ def test_four_bit_integers_are_packed_two_in_a_byte_low_half_first(values):
     nibbles = [value & 15 for value in values] + [0] * (len(values) % 2)
     data = bytes(low | high << 4 for low, high in zip(nibbles[::2], nibbles[1::2], strict=True))
     assert to_torch(TensorData("int4", (len(values),), data)).tolist() == values
+
+
+def test_the_worst_error_comes_with_what_was_allowed_there():
+    """A hundredth is alarming by itself, and nothing beside what was allowed of a thousand."""
+    verdict = judge(torch.tensor([1.0, 1000.0]), from_torch(torch.tensor([1.0, 1000.01])))
+    assert verdict.difference is None
+    assert verdict.worst == pytest.approx(0.01, rel=0.01)
+    assert verdict.allowed == pytest.approx(0.03, rel=0.01)

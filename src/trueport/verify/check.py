@@ -271,7 +271,7 @@ class Check:
             self.known.append(candidate)
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
-            self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, outcome.worst, *seconds))
+            self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, *outcome.worst, *seconds))
         elif not (
             self._is_empty(candidate, outcome)
             or self._is_shape_of_nothing(candidate, on, outcome)

@@ -103,10 +103,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of one comparison; `worst` is the largest error among the floats, also where all is well."""
+    """The outcome of one comparison; `worst` is the largest error among the floats, also where all is well, and
+    `allowed` what that element may be off."""
 
     difference: Difference | None
     worst: float = 0.0
+    allowed: float = 0.0
 
 
 def compare(expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None) -> Difference | None:
@@ -129,7 +131,8 @@ def judge(
         return Verdict(Difference(DifferenceKind.STRUCTURE, f"a sequence of {len(expected)}", found))
     verdicts = [_judge_tensor(one, other, tolerance) for one, other in zip(expected, got, strict=True)]
     first = next((verdict.difference for verdict in verdicts if verdict.difference is not None), None)
-    return Verdict(first, max((verdict.worst for verdict in verdicts), default=0.0))
+    worst = max(verdicts, key=lambda verdict: verdict.worst, default=Verdict(None))
+    return Verdict(first, worst.worst, worst.allowed)
 
 
 def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | None) -> Verdict:
@@ -198,7 +201,8 @@ def _judge_floats(
     excess = torch.where(error > allowed, error / allowed.clamp(min=torch.finfo(torch.float64).tiny), 0.0)
     wrong = int((excess > 0).sum())
     if not wrong:
-        return Verdict(None, float(error.max()))
+        worst = int(error.reshape(-1).argmax())
+        return Verdict(None, float(error.reshape(-1)[worst]), float(allowed.expand(error.shape).reshape(-1)[worst]))
     at = int(excess.reshape(-1).argmax())
     per_element = 2 if ours.is_complex() else 1
     index = _index(at // per_element, shape)

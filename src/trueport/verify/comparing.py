@@ -72,8 +72,10 @@ class Outcome:
         )
 
     @property
-    def worst(self) -> float:
-        return max((verdict.worst for verdict in self.verdicts), default=0.0)
+    def worst(self) -> tuple[float, float]:
+        """The largest error, and what was allowed there."""
+        verdict = max(self.verdicts, key=lambda verdict: verdict.worst, default=Verdict(None))
+        return verdict.worst, verdict.allowed
 
     @property
     def elements(self) -> int:

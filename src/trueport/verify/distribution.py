@@ -154,7 +154,7 @@ class Distributions:
                 return
         told = f"{family}, {len(ours)} runs of eager and {len(theirs)} of the model"
         elements = sum(value.numel() for value in first if isinstance(value, torch.Tensor))
-        self.checked.append(CheckedInput(sizes, told, elements, 0.0, eager_seconds, runtime_seconds))
+        self.checked.append(CheckedInput(sizes, told, elements, 0.0, 0.0, eager_seconds, runtime_seconds))
 
     def _eager(self, values: Sequence[object]) -> list[Any]:
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]

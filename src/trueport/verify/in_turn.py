@@ -16,7 +16,7 @@ from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.examine.run import call_eagerly
 from trueport.examine.state import Snapshot
 from trueport.verify.check import Options
-from trueport.verify.compare import Expected, Tolerance, judge
+from trueport.verify.compare import Expected, Tolerance, Verdict, judge
 from trueport.verify.comparing import count, dtypes_of, tolerance_of
 from trueport.verify.draw import draw
 from trueport.verify.evidence import Call
@@ -86,7 +86,7 @@ class _InTurn:
             return
         calls: list[Call] = []
         state = self.fitted.state()
-        worst, elements = 0.0, 0
+        worst, elements = Verdict(None), 0
         for each, expected in zip(sequence, answers, strict=True):
             feeds = {**self.fitted.feed(each.values), **state}
             calls.append(Call(feeds, expected))
@@ -102,9 +102,11 @@ class _InTurn:
                     plain = difference_found(name, verdict.difference, each.words, ())
                     self.findings.append(self._found(plain, sequence[: len(calls)], calls))
                     return
-                worst, elements = max(worst, verdict.worst), elements + count(right)
+                worst, elements = max(worst, verdict, key=lambda each: each.worst), elements + count(right)
         self.checked.append(
-            CheckedInput(sequence[-1].sizes, f"{len(sequence)} calls in turn", elements, worst, 0.0, 0.0)
+            CheckedInput(
+                sequence[-1].sizes, f"{len(sequence)} calls in turn", elements, worst.worst, worst.allowed, 0.0, 0.0
+            )
         )
 
     def not_shown(self) -> Diagnostic:

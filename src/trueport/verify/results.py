@@ -14,12 +14,14 @@ from trueport.verify.tally import Decision
 
 @dataclass(frozen=True, slots=True)
 class CheckedInput:
-    """An input on which both gave the same `elements`. `worst` is the largest error among the floats of them."""
+    """An input on which both gave the same `elements`. `worst` is the largest error among the floats of them, and
+    `allowed` what was allowed there."""
 
     sizes: Mapping[str, int]
     family: str
     elements: int
     worst: float
+    allowed: float
     eager_seconds: float
     runtime_seconds: float
 
