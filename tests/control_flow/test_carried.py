@@ -556,6 +556,25 @@ def test_none_before_and_after_when_nothing_is_found():
     by_rows(model)
 
 
+def test_a_start_that_is_none_between_two_segments():
+    """The start of a segment is something wherever a tensor is made of it."""
+
+    def model(x):
+        segments, start = [], None
+        for i in range(x.shape[0]):
+            loud = x[i].sum() > 0
+            if loud and start is None:
+                start = i
+            elif not loud and start is not None:
+                segments.append(torch.tensor([start, i]))
+                start = None
+        if start is not None:
+            segments.append(torch.tensor([start, x.shape[0]]))
+        return torch.stack(segments) if segments else torch.zeros(0, 2, dtype=torch.long)
+
+    by_rows(model)
+
+
 def test_names_that_are_none_at_the_same_times():
     """Asking for one of them says what the other is: a Python number, and a tensor that is returned."""
 

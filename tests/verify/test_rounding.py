@@ -69,6 +69,24 @@ def test_the_phase_of_nothing_accuses_nobody():
     assert program.report.verified
 
 
+class UntilItStays(nn.Module):
+    """On inputs for which it does not converge, the last bits decide when it stops."""
+
+    def forward(self, weights):  # type: ignore[no-untyped-def]
+        rows, rounds = torch.ones(weights.size(0)), 0
+        while True:
+            columns = 1 / (weights.t() @ rows)
+            after = 1 / (weights @ columns)
+            moved, rows, rounds = (after - rows).abs().max(), after, rounds + 1
+            if moved < 1e-4 or rounds >= 50:
+                break
+        return rows, rounds
+
+
+def test_a_loop_that_does_not_converge_accuses_nobody():
+    assert trueport.export(UntilItStays(), (torch.rand(5, 5) + 0.1,)).report.verified
+
+
 def test_whole_numbers_and_views_are_not_moved():
     x = torch.tensor([1.0, 2.5, 0.0])
     with RoundedOtherwise(0):

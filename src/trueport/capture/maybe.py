@@ -50,6 +50,15 @@ class Maybe(Disagreement):
         return getattr(self.use(), name)
 
 
+def present(value: Any) -> Any:
+    """A value, or a list of them, for a function that takes no None."""
+    if isinstance(value, Maybe):
+        return value.use()
+    if type(value) in (list, tuple) and any(isinstance(item, Maybe | list | tuple) for item in value):
+        return type(value)(present(item) for item in value)
+    return value
+
+
 def flag_of(value: Any) -> Any:
     """Whether there is something: True, False, or a symbol."""
     return value._flag if isinstance(value, Maybe) else value is not None

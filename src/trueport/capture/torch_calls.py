@@ -17,6 +17,7 @@ from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, is_open
+from trueport.capture.maybe import present
 from trueport.capture.pieces import Cutting, chunk, split, unbind
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of
@@ -30,6 +31,10 @@ from trueport.torch_internals import (
 )
 
 _PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
+_OF_WHAT_IS_THERE = frozenset(
+    (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
+)
+"""What takes no None in its first argument, nor in a list there: a name that may be None is something when given."""
 _INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 _CUTTING: dict[Any, Callable[..., Cutting]] = {
     **dict.fromkeys((torch.Tensor.unbind, torch.unbind, torch.unbind_copy, torch.Tensor.__iter__), unbind),
@@ -74,6 +79,8 @@ class TorchCalls(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func in _OF_WHAT_IS_THERE and args:
+            args = (present(args[0]), *args[1:])
         if func is SET_GRAD_ENABLED:
             if args[0]:
                 self._needs_autograd()

@@ -74,7 +74,8 @@ def excuse(
     for whole, runs in ((False, _MOVES), (True, _MOVES_OF_CHOICES)):
         rounded, others = _rounded_otherwise(eager, values, range(seed, seed + runs), whole)
         rounded = [answer for answer in rounded if len(answer) == len(expected)]
-        if others == {ways} and rounded and covered_by(rounded, differing):
+        # Whole numbers may be what a test asks for. Where they stay, another outcome of a test is rounding's doing.
+        if (not whole or others == {ways}) and rounded and covered_by(rounded, differing):
             return "eager's own answer moves as far when its operators round their last bit otherwise"
     return None
 
