@@ -21,11 +21,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
+
 from trueport.capture.graph import Control, Graph, Node, Number, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
 from trueport.diagnostics.rules.tp404_complex_as_pairs import ComplexAsPairs
 from trueport.lower.builder import Builder
+from trueport.lower.dtypes import parts_dtype
 from trueport.lower.table import name_of, of_complex, op
 from trueport.lower.tensor import Tensor
 
@@ -143,18 +146,21 @@ def translate_complex(lowering: Lowering, node: Node) -> Sequence[Any] | None:
     function = None if isinstance(node.op, Control) else _TRANSLATIONS.get(name_of(node.op))
     if function is None:
         return None
-    args = [_operand(lowering, arg) for arg in node.args]
-    kwargs = {name: _operand(lowering, arg) for name, arg in node.kwargs.items()}
+    dtype = parts_dtype(node, [arg for arg in node.args if isinstance(arg, Value)])
+    args = [_operand(lowering, arg, dtype) for arg in node.args]
+    kwargs = {name: _operand(lowering, arg, dtype) for name, arg in node.kwargs.items()}
     result = function(lowering.op, *args, **kwargs)
     results = result if isinstance(result, tuple | list) else [result]
     return [item.pairs if isinstance(item, Complex) else item for item in results]
 
 
-def _operand(lowering: Lowering, arg: Any) -> Any:
+def _operand(lowering: Lowering, arg: Any, dtype: torch.dtype | None) -> Any:
+    """An argument as complex translations take it; with parts of a dtype, if one is named."""
     if is_complex(arg):
-        return Complex(lowering.tensor(arg))
+        pairs = lowering.tensor(arg)
+        return Complex(pairs if dtype is None else lowering.op.cast(pairs, dtype))
     if isinstance(arg, list | tuple):
-        return [_operand(lowering, item) for item in arg]
+        return [_operand(lowering, item, dtype) for item in arg]
     return lowering.argument(arg)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -131,6 +132,21 @@ def align(op: Builder, node: Node, args: list[Any], kwargs: dict[str, Any]) -> t
         [cast(name, x) for name, x in zip(names, args, strict=False)],
         {name: cast(name, x) for name, x in kwargs.items()},
     )
+
+
+def parts_dtype(node: Node, operands: Sequence[Value]) -> torch.dtype | None:
+    """The dtype in which eager computes the parts of complex operands; None where the operator promotes nothing."""
+    result = node.outputs[0] if node.outputs else None
+    if not isinstance(result, Value) or not operands or not _is_elementwise(node):
+        return None
+    if result.dtype.is_complex:
+        return result.dtype.to_real()
+    if _base_name(node) not in _COMPARISONS:
+        return None
+    levels = ([x.dtype for x in operands if bool(x.shape) is has_axes] for has_axes in (True, False))
+    promoted_each = [functools.reduce(torch.promote_types, level) for level in levels if level]
+    common: torch.dtype = functools.reduce(_yield_to, promoted_each)
+    return common.to_real()
 
 
 @functools.cache

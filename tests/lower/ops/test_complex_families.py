@@ -74,6 +74,31 @@ def test_a_family_of_any_length(function):
     faithful(function, complex_(4, 3), free=({0},))
 
 
+PRECISIONS = {
+    "complex128": lambda z: (
+        z * z.cdouble(),
+        z + z.cdouble(),
+        z.cdouble() / z,
+        torch.where(z.real > 0, z, z.cdouble()),
+    ),
+    "float64": lambda z: (z * z.real.double(), z.real.double() - z, z / z.real.double(), z.real.double() ** z),
+    "compared": lambda z: (z == z.cdouble(), z == z.real.double(), z.real.double() != z),
+    "of a number": lambda z: (z * torch.tensor(2.0, dtype=torch.float64), z + torch.tensor(1j, dtype=torch.cdouble)),
+    "integers and truth": lambda z: (
+        z * torch.arange(3),
+        torch.arange(3) - z,
+        z**2,
+        z * (z.real > 0),
+        z * z.real.half(),
+    ),
+}
+
+
+@pytest.mark.parametrize("function", PRECISIONS.values(), ids=PRECISIONS)
+def test_other_dtypes_meet_complex_numbers_as_in_eager(function):
+    faithful(function, complex_(3, 3))
+
+
 def test_products_of_matrices_that_are_added():
     def forward(a, b, c):
         added = torch.addbmm(c, a, b, beta=2, alpha=1j), torch.baddbmm(c, a, b), torch.addmv(c[0], b[0].T, a[0, 0])

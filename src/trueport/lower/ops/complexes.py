@@ -12,7 +12,7 @@ from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.complex_numbers import Complex, complex_only, complex_op
 from trueport.lower.dtypes import torch_dtype
-from trueport.lower.ops.binary import atan2
+from trueport.lower.ops.binary import atan2, hypot
 from trueport.lower.tensor import Tensor
 
 Operand = Complex | Tensor | Number | complex | float
@@ -152,6 +152,8 @@ def absolute(op: Builder, self: Complex) -> Tensor:
 
     An infinite part makes it infinite, whatever the other one is.
     """
+    if self.pairs.element == ir.DataType.DOUBLE:
+        return hypot(op, self.real(op), self.imaginary(op))
     real, imaginary = wide(op, self).parts(op)
     length = op.Sqrt(op.Add(op.Mul(real, real), op.Mul(imaginary, imaginary)))
     far = op.Or(op.IsInf(real), op.IsInf(imaginary))
