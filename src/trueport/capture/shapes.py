@@ -187,3 +187,22 @@ def _ctc_loss(log_probs: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor
     """The second, whose sizes depend on the longest text, is for the backward pass."""
     times, batch = log_probs.shape[:2]
     return log_probs.new_empty((batch,)), log_probs.new_empty((batch, times, 1))
+
+
+def _spread(op: OpOverload) -> None:
+    """Of complex numbers torch takes the parts together by their number, as a plain one."""
+
+    @result_of(op)
+    def results(self: torch.Tensor, *args: Any, **options: Any) -> Any:
+        if not self.is_complex():
+            return op(self, *args, **options)
+        returned = op(self.new_empty(self.shape, dtype=self.dtype.to_real()), *args, **options)
+        if isinstance(returned, torch.Tensor):
+            return returned
+        spread, middle = returned
+        return spread, self.new_empty(middle.shape)
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    for _form in ("default", "dim", "correction"):
+        _spread(getattr(getattr(aten, _name), _form))

@@ -70,8 +70,8 @@ FREE = {
 
 
 @pytest.mark.parametrize("function", FREE.values(), ids=FREE)
-def test_a_family_of_any_length(function):
-    faithful(function, complex_(4, 3), free=({0},))
+def test_a_family_of_any_sizes(function):
+    faithful(function, complex_(4, 3), free=({0, 1},))
 
 
 PRECISIONS = {
