@@ -39,6 +39,11 @@ def test_batch_norm_and_its_epsilon():
     check(layer, (torch.randn(3, 4, dtype=torch.float64),), rtol=1e-12, atol=1e-12)
 
 
+def test_layer_norm_and_its_epsilon():
+    layer = nn.LayerNorm(4, dtype=torch.float64)
+    check(layer, (1e-4 * torch.randn(3, 4, dtype=torch.float64),), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_transposed_convolutions(groups):
     weight = torch.randn(4, 3, 3, 2, dtype=torch.float64)

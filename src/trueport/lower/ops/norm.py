@@ -49,6 +49,10 @@ def layer_norm(
 ) -> Tensor:
     """layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05,
     bool cudnn_enable=True) -> Tensor"""
+    if input.dtype == ir.DataType.DOUBLE:  # the operator's epsilon is of single precision
+        out = _standardised(op, input, range(input.rank - len(normalized_shape), input.rank), eps)
+        out = out if weight is None else op.Mul(out, op.cast(weight, input.element))
+        return out if bias is None else op.Add(out, op.cast(bias, input.element))
     scale = weight
     if scale is None:
         scale = _ones(op, [size_of(size) for size in normalized_shape], input.element)
