@@ -217,6 +217,7 @@ class Run:
             "extra_sizes": judged.must_try,
             "extra_values": judged.must_try_values,
             "admits": judged.admits,
+            "began": time.monotonic(),
         }
         state = Snapshot(job.model)
         if "budget" not in asked:

@@ -81,6 +81,8 @@ class Options(TypedDict, total=False):
     """Whether NaN and infinities are among the values to try."""
     promised_from: int
     """Free sizes from which on the file is meant to hold; a difference below is a warning."""
+    began: float
+    """When the check began, by `time.monotonic()`: writing and loading a large model is a part of what it costs."""
 
 
 def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool) -> Options:
@@ -187,7 +189,8 @@ def check_opened(
         options.get("locate"),
         lambda: (Candidate(each.values, each.sizes) for each in drawn() if not each.fallback),
     )
-    check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
+    began = options.get("began", time.monotonic())
+    check = Check(job, comparer, investigation, groups, example, budget, began, seed, options.get("promised_from", 0))
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn(), options.get("at_least", 5))
         unreached = options.get("unreached")
@@ -213,6 +216,7 @@ class Check:
     groups: Sequence[Group]
     example: Mapping[str, int]
     budget: Budget
+    began: float
     seed: int = 0
     promised_from: int = 0
     checked: list[CheckedInput] = field(default_factory=list)
@@ -230,13 +234,12 @@ class Check:
 
     def search(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """The example, then what was drawn for all models, then what is looked for in this one."""
-        began = time.monotonic()
         values = tuple(leaf.value for leaf in self.job.leaves)
         self.compare_on(Candidate(values, self.example), EXAMPLE)
         for candidate in self._worth_trying(drawn):
             if self.failed() or self.tried >= self.budget.attempts:
                 break
-            elapsed = time.monotonic() - began
+            elapsed = time.monotonic() - self.began
             further = elapsed < self.budget.further_seconds and len(self.checked) < self.budget.further_inputs
             least = elapsed < self.budget.least_seconds and not self._is_enough(at_least, _OTHER_VALUES)
             needed = candidate.wanted or not self._is_enough(2, 1)
