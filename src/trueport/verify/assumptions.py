@@ -99,7 +99,7 @@ class _Court:
         if judged.only is not None:
             self.say(self._frozen(judged, judged.only))
             return
-        if judged.relates and not assumption.user_code:
+        if judged.relates and not assumption.user_code and self._is_needed(judged):
             self.say(_related(self._graph, assumption))
             self.relations.append(assumption)
             return
@@ -119,6 +119,20 @@ class _Court:
                 self.must_try.append(sizes)
         if assumption.user_code:
             self.say(_library_decided(self._graph, assumption, accepted))
+
+    def _is_needed(self, judged: Judged) -> bool:
+        """Whether the model needs a relation between sizes, and not torch's own idea of a result alone: it does unless
+        eager accepts sizes that break it and broadcast nothing. That two sizes are equal is not asked."""
+        sides = judged.assumption.expr.args
+        symbols = {size.name: symbol for symbol, size in self._graph.size_symbols.items()}
+        if not self._verified or all(side in self._graph.size_symbols for side in sides):
+            return True
+
+        def broadcasts(sizes: Sizes) -> bool:
+            values = {symbols[name]: sympy.Integer(size) for name, size in sizes.items()}
+            return any(n <= 1 for n in sizes.values()) or any(side.xreplace(values) in (0, 1) for side in sides)
+
+        return not self._accepted([sizes for sizes in judged.broken_by if not broadcasts(sizes)])
 
     def settle_number(self, assumption: SizeAssumption) -> None:
         """A number that eager refuses takes nothing away. One that it accepts makes torch run something else: where
