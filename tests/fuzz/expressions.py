@@ -108,6 +108,8 @@ class Expressions:
             lambda: f"({v(d)} if {self.test(d)} else {v(d)})",
             lambda: f"{self.matrix(d)}.sum(0).clamp(-9, 9)",
         ]
+        if self.has(Kind.MATRIX, Kind.ROWS):
+            composed.append(lambda: self.guarded_row(d))
         if self.in_method:
             composed.append(lambda: f"self.lin({v(d)}).clamp(-9, 9)")
             if self.helpers:
@@ -115,6 +117,13 @@ class Expressions:
         if self.helpers:
             composed.append(lambda: f"helper({v(d)}, {self.integer(d)})[0]")
         return self.one_of(simple + composed + self.more_vectors(d))
+
+    def guarded_row(self, depth: int) -> str:
+        """A row that only a large enough tensor has; the example mostly has not."""
+        name, row = self.name(Kind.MATRIX, Kind.ROWS), self.random.randrange(5)
+        enough = self.random.choice([f"{name}.shape[0] > {row}", f"len({name}) >= {row + 1}"])
+        test = self.random.choice([enough, f"{enough} and {self.test(0)}", f"{self.test(0)} and {enough}"])
+        return f"({name}[{row}] if {test} else {self.vector(depth)})"
 
     def matrix(self, depth: int = 2) -> str:
         def m() -> str:
@@ -221,6 +230,7 @@ class Expressions:
                 lambda: f"int({self.scalar(d)})",
                 lambda: f"int({self.scalar(d)}.item())",
                 lambda: f"({i(d)} if {self.test(d)} else {i(d)})",
+                lambda: f"({i(d)} {self.random.choice(['or', 'and'])} {i(d)})",
             ]
         )
 
@@ -243,6 +253,7 @@ class Expressions:
                 lambda: f"abs({self.floating(d)})",
                 lambda: f"{self.scalar(d)}.item()",
                 lambda: f"({self.floating(d)} if {self.test(d)} else {self.floating(d)})",
+                lambda: f"({self.floating(d)} or {self.floating(d)})",
             ]
         )
 

@@ -26,6 +26,15 @@ def plain(function):
     return wrapper
 
 
+def above(rows, least):
+    for row in rows:
+        if row.sum() > least:
+            yield row
+        elif row[0] == 3:
+            return
+        yield row.clamp(-1, 1)
+
+
 """
 
 _CLASS = """\

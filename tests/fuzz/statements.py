@@ -303,6 +303,11 @@ class Statements(Expressions):
                 (f"for {item} in {one}:", {item: Kind.VECTOR}),
                 (f"for {item} in {one}.unbind(0):", {item: Kind.VECTOR}),
                 (f"for {item}, {second} in zip({one}, {other}):", {item: Kind.VECTOR, second: Kind.VECTOR}),
+                *[(f"for {item} in above({one}, {self.constant()}):", {item: Kind.VECTOR})] * 2,
+                (
+                    f"for {index}, {item} in enumerate(above({one}, {self.constant()})):",
+                    {index: Kind.COUNTER, item: Kind.VECTOR},
+                ),
                 (
                     f"for {index}, ({item}, {second}) in enumerate(zip({one}, {other})):",
                     {index: Kind.COUNTER, item: Kind.VECTOR, second: Kind.VECTOR},

@@ -251,3 +251,26 @@ def test_one_arm_has_a_loop_that_appends_to_a_list_and_adds_to_a_copy():
         return weighed(out)
 
     assert_faithful(forward)
+
+
+def test_the_loop_over_a_generator_gives_a_list_another_one_and_leaves():
+    """The list was gone through, item by item, where only its name had changed: refused without need."""
+
+    def above(rows, least):
+        for row in rows:
+            if row.sum() > least:
+                yield row
+            yield row.clamp(-1, 1)
+
+    def forward(self, x, y, c, n):
+        out, k = [], 0
+        while True:
+            k += 1
+            if k >= n:
+                break
+            for row in above(x, 0.5):
+                out = out + [row]
+                return weighed(out)
+        return weighed(out)
+
+    assert_faithful(forward)

@@ -71,6 +71,7 @@ def test_the_grammar_has_every_form() -> None:
     forms += ["match ", "with torch.no_grad()", "self.last =", "self.count", "helper(", "self.part(", "self.level"]
     forms += [" is None", " and ", " or ", "not ", "any(", "all(", "sum(", "max(", ".item()", ".shape[0]", "assert "]
     forms += ['d["a"]', ".add_(", "[1:] +=", ".t()", ", q):", " in (0, 2, 3)", "raise ", "@plain", "self.larger("]
+    forms += [" in above(", "[4] if "]
     assert [form for form in forms if form not in text] == []
 
 

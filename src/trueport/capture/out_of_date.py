@@ -47,6 +47,8 @@ def spoiled(container: Any, why: Disagreement) -> Any:
 
 def why_spoiled(content: Any) -> Disagreement | None:
     """Why a list is out of date that holds this; None where it is not. A dict is, key by key."""
+    if isinstance(content, TracedList):  # what a name of the function around holds: a list that is asked by itself
+        return None
     if isinstance(content, Parts):
         if content.lost is not None:
             return content.lost.why
