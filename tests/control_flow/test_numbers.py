@@ -44,3 +44,12 @@ def test_the_number_of_elements_of_a_shape():
 
     rows = [(torch.randn(count, 3),) for count in (0, 1, 5)]
     assert_kept_alive(model, (torch.randn(4, 3),), rows, dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+
+
+def test_division_by_a_negative_number_after_another():
+    """Torch made `n // -6` of `n // 3 // -2`."""
+
+    def model(x, n: int):
+        return x * (n // 3 // -2), (n // -3) // 2, divmod(n // 2, -3)
+
+    assert_kept_alive(model, (torch.randn(2), 1), [(torch.randn(2), n) for n in (0, 2, 5, 7, -1, -4)])

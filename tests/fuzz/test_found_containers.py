@@ -274,3 +274,21 @@ def test_the_loop_over_a_generator_gives_a_list_another_one_and_leaves():
         return weighed(out)
 
     assert_faithful(forward)
+
+
+def test_rounds_give_a_name_a_list_of_what_they_wrote():
+    """The list held what the tensor was before the round: WRONG."""
+
+    def forward(self, x, y, c, n):
+        h = y
+        out = []
+        held = {"a": out}
+        k = 0
+        while k < c:
+            k += 1
+            h -= 1
+            out = [y]
+            held["a"] = [h, y]
+        return weighed(out), weighed(held["a"]), h
+
+    assert_faithful(forward)

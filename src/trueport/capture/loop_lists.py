@@ -58,6 +58,8 @@ class FilledList:
             change = next((c for c in traced.changes if c.container is self.container), None)
             held: Parts = self.before if change is None else change.after
             return held
+        if id(self.holder) in traced.listed:
+            return traced.listed[id(self.holder)]
         after = next(value for slot, value in left if slot is self.holder)
         if type(after) is list:  # another name's, which was carried item by item so far
             return Parts.plain(after)

@@ -13,6 +13,7 @@ from trueport.capture.lists import Parts, TracedList
 from trueport.capture.loop_plan import Plan
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.capture.world import World
+from trueport.torch_internals import memory_of
 
 Step = Callable[[Any], Any]
 
@@ -55,6 +56,7 @@ class Rounds:
                     traced.changed = {id(change.container) for change in entered.changes()}
                     names = zip(self._plan.slots, traced.very, strict=True)
                     traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
+                    traced.listed = self._listed_apart(traced)
                 self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
             traced.writes, traced.written = tuple(writes), sharing.written_since(point)
             sharing.keep_links(traced.shared)
@@ -81,6 +83,12 @@ class Rounds:
             if content.slot.rows:
                 content.put(self._listed(content.slot, traced))
         self._plan.spoil()
+
+    def _listed_apart(self, traced: Round) -> dict[int, Parts]:
+        """The lists that rounds give to names, with copies of what this one wrote."""
+        written = self._tracer.writes.written_here()
+        left = [(slot, value) for slot, value in self._plan.left(traced) if slot.rows and isinstance(value, TracedList)]
+        return {id(slot): value.held.apart(lambda t: memory_of(t) in written) for slot, value in left if written}
 
     def _listed(self, slot: Slot, traced: Round) -> Any:
         return traced.copies[id(slot)] if slot.tangled is None else slot.tangled

@@ -4,6 +4,7 @@
 2. `~n`, `n.bit_length()`, `^` of two bools, and whether two bools are equal.
 3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
 4. `str(n)` in the user's code keeps the number that it is the text of.
+5. `n // 3 // -2`, of which torch makes `n // -6`, which is another number.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
         torch.SymInt: {
             **_with_bools(torch.SymInt),
             "__invert__": _invert,
+            "__floordiv__": _floor_division(torch.SymInt.__floordiv__),
             "bit_length": _bit_length,
             "__format__": _format,
             "__str__": text,
@@ -65,6 +67,16 @@ def _counted(flag: Any) -> Any:
 
 def _invert(number: Any) -> Any:
     return -number - 1
+
+
+def _floor_division(itself: Method) -> Method:
+    """By a negative number as of the opposite by a positive one: only then torch may divide twice in one step."""
+
+    def divide(number: Any, other: Any) -> Any:
+        other = _counted(other)
+        return itself(-number, -other) if isinstance(other, int) and other < 0 else itself(number, other)
+
+    return divide
 
 
 def _bit_length(number: Any) -> Any:

@@ -115,6 +115,8 @@ class Round:
     entered: dict[int, list[Any]] = field(default_factory=dict)
     rows: dict[int, Rows] = field(default_factory=dict)
     """What open lists held when the round began, by the list."""
+    listed: dict[int, Parts] = field(default_factory=dict)
+    """By slot: what a list holds that the round gave to a name, taken before what the round wrote is undone."""
     copies: dict[int, Any] = field(default_factory=dict)
     """By slot: what entered the round in place of a container."""
     very: tuple[Any, ...] = ()

@@ -45,7 +45,7 @@ class Knowledge:
                 changed = True
         if changed:
             env._resimplify_floor_div_axioms = True
-            env._version_counter += 1
+            forget_answers(env)
         return changed
 
     def _restore_facts(self, env: ShapeEnv) -> bool:
@@ -73,3 +73,10 @@ class Knowledge:
     def _is_old(self, fact: Hashable) -> bool:
         """Whether it speaks of nothing but symbols that were there then."""
         return isinstance(fact, sympy.Basic) and fact.free_symbols <= self.ranges.keys()
+
+
+def forget_answers(env: ShapeEnv) -> None:
+    """Torch remembers what it answered, some of it whatever is learned afterwards: something else is known now."""
+    env._version_counter += 1
+    for method in (ShapeEnv._inner_evaluate_expr, ShapeEnv.guarding_hint_or_throw, ShapeEnv.has_guarding_hint):
+        method.cache_clear()

@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
 from trueport.torch_internals.examples import example_where
-from trueport.torch_internals.knowledge import Knowledge
+from trueport.torch_internals.knowledge import Knowledge, forget_answers
 
 
 def size_oblivious() -> contextlib.AbstractContextManager[None]:
@@ -212,14 +212,14 @@ class DecidingShapes(_ShapeEnv):
         if other is not None:
             self.backed_var_to_val.update(other)
             self._elsewhere, self._chosen = True, {}
-            self._version_counter += 1
+            forget_answers(self)
         try:
             yield
         finally:
             if other is not None:
                 self.backed_var_to_val.update(before)
                 self._elsewhere, self._chosen = elsewhere, chosen
-                self._version_counter += 1
+                forget_answers(self)
 
     def other_examples(self) -> Iterator[Mapping[sympy.Symbol, Any]]:
         """Other sizes than the example's, for an arm that cannot be traced with those; none while that is tried."""
