@@ -17,26 +17,21 @@ from typing import Any
 import torch
 
 from trueport.capture.adoption import Adoption, is_real
-from trueport.capture.constants import Constants, values_in
+from trueport.capture.constants import values_in
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
 from trueport.capture.disagreement import Disagreement
-from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight
-from trueport.capture.memory import Memory, set_value, value_of
+from trueport.capture.graph import Region, Value, Weight
+from trueport.capture.memory import set_value
 from trueport.capture.modes import Functionaliser, Recorder
-from trueport.capture.places import Places
 from trueport.capture.quantised import after as after_quantised
 from trueport.capture.quantised import grid_among
-from trueport.capture.shapes import RESULTS, CannotBeCarried
+from trueport.capture.recording import SAME_VALUE, Recording
+from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.sharing import Again
-from trueport.capture.size_values import SizeValues
-from trueport.capture.strides import BY_STRIDES, must_be_its_memory
-from trueport.capture.stubs import untranslated
-from trueport.capture.symbols import Symbols
-from trueport.capture.ways import CHECKS_ONLY, IsLeaf, Way, Ways, meets_complex
-from trueport.capture.weights import MemoryKey, Owned
+from trueport.capture.ways import IsLeaf, Way, Ways, meets_complex
+from trueport.capture.weights import MemoryKey
 from trueport.capture.writes import Writes
-from trueport.diagnostics.base import Diagnostic
 from trueport.source import Place
 from trueport.torch_internals import (
     FakeTensor,
@@ -49,14 +44,10 @@ from trueport.torch_internals import (
     symbolic_kernels,
 )
 
-aten = torch.ops.aten
-
-_SAME_VALUE = {aten.detach.default, aten.alias.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
 _NUMBERS = (torch.SymInt, torch.SymFloat)
-_ITEMS = {aten._local_scalar_dense.default, aten.item.default}
 
 
-class Tracer:
+class Tracer(Recording):
     """One trace: the regions being written, and what is known of the tensors in them."""
 
     def __init__(
@@ -67,26 +58,16 @@ class Tracer:
         demand: Demand | None = None,
         fickle: frozenset[MemoryKey] = frozenset(),
     ) -> None:
+        super().__init__(model, is_leaf, demand or Demand())
         self.careful = careful
-        self.places = Places()
-        self.demand = demand or Demand()
-        self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
-        self.memory = Memory(self.symbols)
-        self.owned = Owned(model)
-        self.constants = Constants()
-        self.regions: list[Region] = [Region()]
         self.writes = Writes()
-        self.diagnostics: dict[tuple[Any, ...], Diagnostic] = {}
         self.one_sided: dict[tuple[int, str], Disagreement] = {}
         """Attributes that are there on one way and not on another, by their dict and name."""
         self.adoption = Adoption(self, fickle)
-        self._is_leaf = is_leaf
         self._ways = Ways(is_leaf, careful)
         self._writes: dict[int, Place] = {}
-        self._asking = False
         self._defining = 0
         """How deep we are in definitions of operators."""
-        self._bound_items: dict[Any, list[Region]] = {}
         self.recorder = Recorder(self)
         self.functionaliser = Functionaliser(self)
 
@@ -164,94 +145,13 @@ class Tracer:
 
     def record_functionalised(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """What a view or a write was turned into: `zero_` arrives as `zero`, and may itself need its definition."""
-        if self._asking or op in _SAME_VALUE or decomposition_of(op) is None:
+        if self.asking or op in SAME_VALUE or decomposition_of(op) is None:
             return self.record(op, args, kwargs)
-        if self._is_leaf(op, meets_complex((*args, *kwargs.values()))):
+        if self.is_leaf(op, meets_complex((*args, *kwargs.values()))):
             return self.record(op, args, kwargs)
         with self.recorder:
             returned = self._decompose(op, self._wrap(args), {k: self._wrap(v) for k, v in kwargs.items()})
         return _unwrap(returned)
-
-    def record(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        """Note one ATen call on fake tensors, and give what it returns."""
-        if self._asking:
-            return op(*args, **kwargs)
-        if op in _SAME_VALUE:
-            return self._same_value(args[0])
-        if op in _ITEMS:
-            return self._item(aten._local_scalar_dense.default, args[0])
-        if op in CHECKS_ONLY:
-            return self._ask(op, args, kwargs)
-        if torch.Tag.dynamic_output_shape in op.tags or torch.Tag.data_dependent_output in op.tags:
-            known = self._evaluate(op, args, kwargs)
-            if known is not None:
-                return known
-        if op in BY_STRIDES:
-            must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
-        returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
-        self._note_unsupported(op, meets_complex((*args, *kwargs.values())))
-        self._append(op, args, kwargs, returned)
-        return returned
-
-    def _new(self, returned: Any) -> Any:
-        """What an operator returned; a twin of it where that is its own argument (`conj_physical` of real numbers)."""
-        if isinstance(returned, (list, tuple)):
-            return type(returned)(self._new(r) for r in returned)
-        if isinstance(returned, FakeTensor) and value_of(returned) is not None:
-            return self.memory.new_fake(self.memory.signature(returned))
-        return returned
-
-    def _ask(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        """What torch says that the operator returns, without recording how it finds out."""
-        self._asking = True
-        try:
-            with self.symbols.fake_mode, symbolic_kernels():
-                return RESULTS.get(op, op)(*args, **kwargs)
-        finally:
-            self._asking = False
-
-    def _append(self, op: OpOverload, args: Any, kwargs: Any, returned: Any) -> None:
-        if isinstance(returned, torch.Tensor):
-            outputs: tuple[Any, ...] = (self._new_value(returned),)
-            returns = Returns.ONE
-        elif returned is None:
-            outputs, returns = (), Returns.NOTHING
-        elif isinstance(returned, (list, tuple)):
-            outputs = tuple(self._new_value(r) if isinstance(r, torch.Tensor) else None for r in returned)
-            returns = Returns.LIST if isinstance(returned, list) else Returns.TUPLE
-        else:
-            outputs, returns = (self.symbols.number_of(returned),), Returns.ONE
-        noted_kwargs = {k: self._note(v) for k, v in kwargs.items()}
-        node = Node(op, self._note(args), noted_kwargs, outputs, returns, self.places.here())
-        self.regions[-1].nodes.append(node)
-        self.constants.made_by(node)
-
-    def _new_value(self, fake: torch.Tensor) -> Value:
-        signature = self.memory.signature(fake)
-        value = Value(signature.dtype, signature.shape)
-        set_value(fake, value)
-        return value
-
-    def _note(self, argument: Any) -> Any:
-        """An argument as the graph holds it."""
-        if isinstance(argument, torch.Tensor):
-            return self.value(argument)
-        if isinstance(argument, (list, tuple)):
-            return tuple(self._note(a) for a in argument)
-        if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return self.symbols.number_of(argument)
-        return argument
-
-    def value(self, tensor: torch.Tensor) -> Value:
-        """The graph's value for a tensor of any layer: a wrapper, a fake, or a real one."""
-        if isinstance(tensor, FunctionalTensor):
-            tensor = from_functional(tensor)
-        if not isinstance(tensor, FakeTensor):
-            return self.owned.weight(tensor, made_in_trace=False).value
-        value = value_of(tensor)
-        if value is None:
-            raise AssertionError(f"a tensor reached the recorder that no operation made: {tensor}")
-        return value
 
     def value_read(self, tensor: torch.Tensor) -> Value:
         """The graph's value for a tensor that the model reads, outside of any operator: a result, a test."""
@@ -301,51 +201,11 @@ class Tracer:
     def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
         return from_functional(wrapper)
 
-    # --- special operators
-
-    def _same_value(self, fake: torch.Tensor) -> torch.Tensor:
-        if not isinstance(fake, FakeTensor):
-            return fake
-        twin = self.memory.new_fake(self.memory.signature(fake))
-        set_value(twin, self.value(fake))
-        return twin
-
-    def _item(self, op: OpOverload, fake: torch.Tensor) -> Any:
-        """`.item()`: a plain number where the tensor is a constant of the model, an expression where it was made of
-        sizes, otherwise a new symbol."""
-        known = self.constants.evaluate(self.value(fake))
-        if known is not None:
-            with outside_all_modes():
-                return known.item()
-        size = SizeValues(self.symbols, self.constants).number(self.value(fake))
-        if size is not None:
-            return size
-        returned = self._ask(op, (fake,), {})
-        self.symbols.shapes.forget_pending()
-        expr = returned.node.expr
-        symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
-        known_in = self._bound_items.setdefault(symbol, [])
-        if symbol.is_Symbol and not any(region is here for region in known_in for here in self.regions):
-            known_in.append(self.regions[-1])
-            kind = float if isinstance(returned, torch.SymFloat) else int
-            node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
-            self.regions[-1].nodes.append(node)
-        return returned
-
-    def _evaluate(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        """A data-dependent operator on constants of the model is no longer data-dependent: its result is known."""
-        noted, noted_kwargs = self._note(args), {k: self._note(v) for k, v in kwargs.items()}
-        result = self.constants.run(op, noted, noted_kwargs)
+    def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        result = self.constants.run(op, args, kwargs)
         if not isinstance(result, torch.Tensor):
             return None
-        wrapper = self.adoption.adopt(result, made_in_trace=True)
-        return from_functional(wrapper)
-
-    def _note_unsupported(self, op: OpOverload, of_complex: bool) -> None:
-        if self._is_leaf(op, False) or (of_complex and self._is_leaf(op, True)):
-            return
-        place = self.places.here()
-        self.diagnostics.setdefault((op, place.where), untranslated(op, place))
+        return from_functional(self.adoption.adopt(result, made_in_trace=True))
 
     # --- real tensors and wrappers
 
