@@ -241,19 +241,6 @@ def test_asynchronous_code():
     assert found.fix
 
 
-def test_a_pattern_that_is_not_rewritten():
-    def model(x):
-        match {"n": x.sum().item()}:
-            case {"n": 12.0}:
-                return x * 2
-            case _:
-                return x
-
-    found = refused(model, (UP,))
-    assert found.code in ("TP101", "TP107")
-    assert found.where.line == model.__code__.co_firstlineno + 2
-
-
 # --- unrolling
 
 

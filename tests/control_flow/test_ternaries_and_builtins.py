@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -310,6 +311,57 @@ def test_match_on_a_pattern_that_takes_apart_plain_things():
         return x * scale, direction
 
     assert_kept_alive(model, *split(PAIRS), ifs=1)
+
+
+@dataclass
+class Point:
+    a: torch.Tensor
+    b: int
+
+
+class Wrapped:
+    __match_args__ = ("inner",)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+
+def test_match_of_every_kind_of_pattern_with_a_test_that_is_traced():
+    def matched(thing, x, n):
+        match thing:
+            case Point(a, 2) if n > 1:
+                return a * 2
+            case Point(a=a, b=b):
+                return a + b
+            case Wrapped(inner) if n > 2:
+                return inner
+            case Wrapped():
+                return x * 0
+            case [first, *middle, last] if n > 0:
+                return first + last + len(middle)
+            case [_, *_]:
+                return -x
+            case {"k": k, **rest} if n > 4:
+                return k + rest["z"]
+            case {"k": k}:
+                return k - 7
+            case 0 | 1:
+                return x * 11
+            case int(v):
+                return x * v
+            case str(text) if n == 5:
+                return x * len(text)
+            case str() | float():
+                return x * 3
+            case 2 | _:
+                return x
+
+    def model(x, n):
+        things = [Point(x, 2), Wrapped(x * 2), [x, x + 1, x + 2], {"k": x, "z": 3}, int(n), "text", 2.5, []]
+        return torch.stack([matched(thing, x, n) for thing in things])
+
+    x = torch.tensor([0.5, -1.0])
+    assert_kept_alive(model, (x, torch.tensor(2)), [(x, torch.tensor(n)) for n in (0, 1, 3, 5)])
 
 
 def test_match_that_takes_apart_traced_numbers():
