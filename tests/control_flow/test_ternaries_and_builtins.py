@@ -379,6 +379,19 @@ def test_match_that_takes_apart_traced_numbers():
     assert_kept_alive(model, *split(PAIRS))
 
 
+def test_many_items_are_sorted_by_one_operator():
+    """Pairs of a score and the tokens that have it, as in a beam search; equal scores stay in their order."""
+
+    def model(x):
+        pairs = [(x[i, 0].round(), torch.tensor([i, i + 1])) for i in range(6)]
+        pairs.sort(key=lambda pair: pair[0], reverse=True)
+        first = sorted(pairs, key=lambda pair: pair[1][0])
+        return torch.stack([tokens for _, tokens in pairs]), pairs[0][0], first[2][0]
+
+    torch.manual_seed(0)
+    assert_kept_alive(model, (torch.randn(6, 1) * 2,), [(torch.randn(6, 1),), (torch.zeros(6, 1),)], ifs=0)
+
+
 def test_sorting_the_numbers_of_an_open_tensor():
     def model(x):
         ordered = sorted(x[:, 0])

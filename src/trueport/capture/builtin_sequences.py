@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -14,6 +15,8 @@ from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
+from trueport.capture.parts import no_size
+from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
@@ -93,6 +96,9 @@ def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool 
     pairs = [(item, item if key is None else key(item)) for item in items]
     if not any(_is_traced(rank) for _, rank in pairs):
         return sorted((item for item, _ in pairs), key=key, reverse=reverse)
+    if len(pairs) > _FEW:
+        with contextlib.suppress(NotAlike):
+            return control.new_list(_in_order([item for item, _ in pairs], [rank for _, rank in pairs], reverse))
     for end in range(len(pairs) - 1, 0, -1):
         for i in range(end):
             left, right = pairs[i], pairs[i + 1]
@@ -104,6 +110,22 @@ def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool 
             )
             pairs[i : i + 2] = swapped
     return control.new_list(item for item, _ in pairs)
+
+
+_FEW = 4
+"""Items that are sorted by comparing neighbours."""
+
+
+def _in_order(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
+    """Items of one shape are held in tensors, and taken in the order of their ranks. Raises NotAlike."""
+    keys, shape = ItemShape.of(ranks, no_size), ItemShape.of(items, no_size)
+    if len(keys.columns) != 1 or keys.columns[0].sizes or keys.columns[0].dtype is torch.bool:
+        raise NotAlike
+    if any(column.is_packed for column in shape.columns):
+        raise NotAlike
+    order = keys.rows(ranks).tensors[0].sort(stable=True, descending=reverse).indices
+    held = shape.rows(items).tensors
+    return Rows(shape, tuple(held_together(tensor[order], [tensor]) for tensor in held)).exactly(len(items))
 
 
 def _is_traced(rank: Any) -> bool:

@@ -292,7 +292,8 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def sort(self, **options: Any) -> None:
         self._about_to_change()
-        list.sort(self, **options) if self._parts is None else self._refused()
+        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self, **options)
+        self.hold(ordered.held if isinstance(ordered, TracedList) else Parts.plain(ordered))
 
     def remove(self, item: Any) -> None:
         self._about_to_change()
