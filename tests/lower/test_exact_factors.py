@@ -14,6 +14,7 @@ PRODUCTS = {
     "before": lambda a, b: (0.6 * a) @ b,
     "divided": lambda a, b: (a @ b) / 3,
     "before a transposition": lambda a, b: (b * 0.1).t() @ a.t(),
+    "twice": lambda a, b: ((p := a @ b) * 0.6, p * 0.3, 0.7 * p.t()),
     "added": lambda a, b: torch.addmm(b[:1], a, b, beta=0.2, alpha=0.6),
 }
 
