@@ -19,9 +19,9 @@ database). Each sample here became a model whose inputs are the sample's tensors
 compared with eager by a judge that shares no code with trueport: on the sample, on a second draw of values, and, with
 free sizes, on other sizes that eager accepts. With free sizes, every axis of two or more of every input is free that
 eager accepts in another size. Of each operator the first three samples were taken; in float32 with fixed sizes six, the
-others evenly over the rest; with free sizes in complex64 two, in other dtypes than float32 one. It was measured in passes
-while translations were written: what was faithful in one pass was not measured again in the next, and the last line
-says how many operators were measured at which commit. Variants that are not in the tables were not measured.
+others evenly over the rest; with free sizes in complex64 two, in other dtypes than float32 one. It was measured in
+passes while translations were written: what was faithful in one pass was not measured again in the next, and the last
+line says how many operators were measured at which commit. Variants that are not in the tables were not measured.
 
 *faithful*: exported, and equal. *diagnosed*: refused at the line of the call, with a code. *refused*: refused without a
 line. *silent*: exported, and something else than eager. *invalid*: does not load or run. *crashed*: the tool died or
