@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+import trueport
 from tests.control_flow.kept_alive import FREE, ROWS, assert_kept_alive, rows
 
 X = torch.tensor([0.5, -1.0, 2.0])
@@ -388,3 +389,18 @@ def test_dict_items_and_other_plain_iterables():
         return x
 
     by_count(model, loops=0)
+
+
+def test_a_sum_of_nothing_is_the_number_it_begins_with():
+    """Eager gives a Python 0 there, and a tensor otherwise: the model gives the same zero, as a float."""
+
+    class Total(nn.Module):
+        def forward(self, x):
+            total = 0
+            for row in x:
+                total = total + row.max()
+            return total
+
+    program = trueport.export(Total(), (torch.randn(4, 3),), dynamic_shapes=({0: "rows"},))
+    assert program.report.verified
+    assert program(torch.zeros(0, 3)) == 0

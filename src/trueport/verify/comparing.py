@@ -100,6 +100,8 @@ class Comparer:
     """What a model that rounds to steps gives where its roundings fall otherwise."""
     own_errors: dict[str, float] = field(default_factory=dict)
     """By output, what was allowed besides for eager's own rounding, where that was needed."""
+    dtypes: dict[str, torch.dtype] = field(default_factory=dict)
+    """Of the tensors that eager gave for each output."""
 
     def compare(self, values: Sequence[object], is_example: bool = False) -> Outcome:
         """Raises only what eager raises on the example."""
@@ -122,6 +124,7 @@ class Comparer:
             return Outcome(trail, failure=failure, feeds=feeds, expected=tuple(expected))
         runtime_seconds = time.monotonic() - began
         got = tuple(outputs[name] for name in self.output_names)
+        expected = [self._as_before(*each) for each in zip(self.output_names, expected, strict=True)]
         tolerances = tuple(self._tolerance(*each) for each in zip(self.output_names, expected, strict=True))
         verdicts = tuple(judge(*each) for each in zip(expected, got, tolerances, strict=True))
         reason = ""
@@ -152,6 +155,18 @@ class Comparer:
             eager_seconds=eager_seconds,
             runtime_seconds=runtime_seconds,
         )
+
+    def _as_before(self, name: str, expected: Expected) -> Expected:
+        """The 0 that a sum begins with is what eager gives where there is nothing to add; an output of floats on other
+        inputs is a float then, too. A Python number has no dtype of its own.
+        """
+        if isinstance(expected, torch.Tensor):
+            self.dtypes.setdefault(name, expected.dtype)
+        elif isinstance(expected, int | float) and not isinstance(expected, bool):
+            dtype = self.dtypes.get(name)
+            if dtype is not None and dtype.is_floating_point:
+                return torch.tensor(expected, dtype=dtype)
+        return expected
 
     def _beside_float64(
         self,
