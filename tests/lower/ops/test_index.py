@@ -221,3 +221,7 @@ def test_a_number_may_say_how_many_of_the_largest_are_wanted():
 def test_bincount_with_weights():
     counted = torch.tensor([3, 1, 1, 2, 3])
     faithful(lambda x, w: (torch.bincount(x), torch.bincount(x, w), torch.bincount(x, w, 8)), counted, torch.rand(5))
+
+
+def test_an_index_that_holds_nothing_has_any_axes():
+    faithful(lambda x, index: x.gather(0, index), torch.randn(5), torch.zeros(2, 0, dtype=torch.int64))

@@ -40,6 +40,8 @@ def gather(op: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: b
         return op.expand(op.reshape(self, (1,) * index.rank), index.known_sizes)
     if not index.rank:
         return op.reshape(op.GatherElements(self, op.reshape(index, (1,)), axis=0), ())
+    if index.rank != self.rank:  # eager looks at no axis of an index that holds nothing
+        return op.expand(op.const(0, self.element), index.known_sizes)
     return op.GatherElements(self, op.cast(index, INT64), axis=axis_of(dim, self.rank))
 
 
