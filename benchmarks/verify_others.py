@@ -2,8 +2,9 @@
 
 Every shared case is exported with both settings of torch.onnx. Whether the file is wrong is decided by the case's own
 inputs; `trueport verify` is given only the example and the free sizes, and has to find an input that shows it, or calls
-in turn where eager remembers them or draws random numbers. Where eager itself refuses the example, there is no answer
-that a file could be held against: such files are counted apart, and the refusal is what is told of them.
+in turn where eager remembers them or draws random numbers. A file that does not load at all needs none, and counts as
+shown. Where eager itself refuses the example, there is no answer that a file could be held against: such files are
+counted apart, and the refusal is what is told of them.
 """
 
 from __future__ import annotations
