@@ -2,8 +2,8 @@
 
 Two exports of each model in a process of their own: the first also pays for what torch and the worker load, the second
 is what one more model costs. The ratio is the time of the check over that of all the rest. Where there are branches to
-look for, the check of a tiny model has a floor of half a second of the processor's time (docs/decisions.md): a search as
-short as the second export of such a model would find nothing.
+look for, the check of a tiny model has a floor of half a second of the processor's time (docs/decisions.md): a search
+as short as the second export of such a model would find nothing.
 """
 
 from __future__ import annotations
