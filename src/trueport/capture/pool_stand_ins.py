@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from trueport.capture.resizing import by_traced_factor
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import holds_symbol, stands_in_for
 
@@ -127,7 +128,9 @@ def _adaptive_mean_of_lines(input: torch.Tensor, output_size: Any) -> torch.Tens
 def _interpolate(
     input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **options: Any
 ) -> Any:
-    """By areas, a line as a picture of one row, for the same reason."""
+    """By areas, a line as a picture of one row, for the same reason; by a traced factor, place by place."""
+    if holds_symbol(scale_factor):
+        return by_traced_factor(input, scale_factor, mode, **options)
     if mode != "area" or input.dim() != 3:
         return NotImplemented
     row = None if size is None else (1, *_listed(size, 1))
