@@ -74,7 +74,7 @@ class Recording(ABC):
         if op in BY_STRIDES:
             must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
         returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
-        self._note_unsupported(op, meets_complex((*args, *kwargs.values())))
+        self._note_unsupported(op, args, kwargs)
         self._append(op, args, kwargs, returned)
         return returned
 
@@ -167,8 +167,8 @@ class Recording(ABC):
             self.regions[-1].nodes.append(node)
         return returned
 
-    def _note_unsupported(self, op: OpOverload, of_complex: bool) -> None:
-        if self.is_leaf(op, False) or (of_complex and self.is_leaf(op, True)):
+    def _note_unsupported(self, op: OpOverload, args: Any, kwargs: Any) -> None:
+        if self.is_leaf(op, False) or (self.is_leaf(op, True) and meets_complex((*args, *kwargs.values()))):
             return
         place = self.places.here()
         self.diagnostics.setdefault((op, place.where), untranslated(op, place))
