@@ -292,3 +292,17 @@ def test_rounds_give_a_name_a_list_of_what_they_wrote():
         return weighed(out), weighed(held["a"]), h
 
     assert_faithful(forward)
+
+
+def test_a_list_holds_a_tensor_that_rounds_write_while_they_put_others_before_it():
+    """Seed 7006, 250: as rows, the list held a copy of the tensor as it was before the loop: WRONG."""
+
+    def forward(self, x, y, c, n):
+        h = y * 1
+        out = [h]
+        for row in x:
+            h -= row.sign()
+            out.insert(0, row)
+        return weighed(out)
+
+    assert_never_wrong(forward)

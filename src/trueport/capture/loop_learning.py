@@ -28,7 +28,7 @@ from trueport.capture.loop_tangles import Tangles
 from trueport.capture.maybe import flag_of, value_of
 from trueport.capture.merging import inside, may_be_none
 from trueport.capture.out_of_date import why_spoiled
-from trueport.capture.rows import NotAlike
+from trueport.capture.rows import NotAlike, Rows
 from trueport.capture.sharing import Memory
 from trueport.capture.slots import Content, Round, Slot
 from trueport.capture.world import Change
@@ -264,7 +264,24 @@ class Learner:
             self._plan.cannot_grow(filled)
         if id(filled.slot) not in traced.entered:  # carried otherwise since: the next round will tell
             return True
-        return self._learn_slot(filled.slot, filled.end, traced, mark)
+        outdated = self._remember_outdated(filled, held, traced)
+        return self._learn_slot(filled.slot, filled.end, traced, mark) or outdated
+
+    def _remember_outdated(self, filled: FilledList, held: Parts, traced: Round) -> bool:
+        """A list that holds the very tensor that a round writes is out of date from then on; True unless it was known.
+
+        out = [h]                   # as rows, it holds a copy
+        for row in x:
+            h += row
+            out.insert(0, row)
+        """
+        tracer, known = self._plan.tracer, len(filled.slot.stale)
+        for leaf in flatten([part.tensors if isinstance(part, Rows) else part for part in held.parts], "items")[0]:
+            if isinstance(leaf.value, torch.Tensor):
+                place = traced.shared.stale.get(tracer.memory_of(leaf.value))
+                if place is not None:
+                    filled.slot.stale |= {i: place for i in range(len(filled.end)) if i not in filled.slot.stale}
+        return len(filled.slot.stale) > known
 
 
 def _differ(before: Parts, after: Parts) -> bool:
