@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from trueport.rewrite.asking import TRACE as TRACE
@@ -17,6 +17,7 @@ from trueport.rewrite.asking import UNBOUND as UNBOUND
 from trueport.rewrite.asking import State as State
 from trueport.rewrite.asking import Thunk
 from trueport.rewrite.comparing import Comparing
+from trueport.rewrite.patterns import Patterns
 
 _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
@@ -26,11 +27,7 @@ _CONVERTED: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s")
 """What `!r` and the like do to a value in an f-string, by the number that the syntax tree has for it."""
 
 
-_MATCH_THEMSELVES = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-"""`case int(n)` binds the subject itself."""
-
-
-class RuntimeFunctions(Comparing):
+class RuntimeFunctions(Comparing, Patterns):
     """The functions that rewritten code calls, as one object that its constants can hold."""
 
     # --- names
@@ -287,49 +284,6 @@ class RuntimeFunctions(Comparing):
         if TRACE.trace is not None and TRACE.trace.holds_traced(values):
             form = _CONVERSION.sub("%s", form)
         return str(form % values)
-
-    # --- patterns
-
-    @staticmethod
-    def bound(_value: Any) -> bool:
-        """A pattern that only gives its subject a name."""
-        return True
-
-    def is_sequence(self, subject: Any, length: int, or_longer: bool = False) -> Any:
-        if not isinstance(subject, Sequence) or isinstance(subject, str | bytes | bytearray):
-            return False
-        found = self.traced(len)(subject)
-        return found >= length if or_longer else found == length
-
-    @staticmethod
-    def between(subject: Any, before: int, behind: int) -> Any:
-        """What `*rest` is bound to."""
-        return RUNTIME_FUNCTIONS.traced(list)(subject[before : -behind if behind else None])
-
-    @staticmethod
-    def is_mapping(subject: Any) -> bool:
-        return isinstance(subject, Mapping)
-
-    def without(self, subject: Any, *keys: Any) -> Any:
-        """What `**rest` is bound to."""
-        rest = self.traced(dict)(subject)
-        for key in keys:
-            del rest[key]
-        return rest
-
-    def is_instance(self, subject: Any, kind: Any) -> Any:
-        return self.traced(isinstance)(subject, kind)
-
-    def has_attribute(self, subject: Any, name: str) -> Any:
-        return self.traced(hasattr)(subject, name)
-
-    @staticmethod
-    def positional(subject: Any, kind: type, place: int) -> Any:
-        """What `Point(a, b)` and `int(n)` take apart."""
-        if kind in _MATCH_THEMSELVES:
-            return subject
-        names: Sequence[str] = getattr(kind, "__match_args__", ())
-        return getattr(subject, names[place])
 
     # --- builtins
 
