@@ -40,18 +40,17 @@ class Disagreement:
 
     def complain(self) -> Any:
         """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
-        name, then, orelse, place, _ = self._said
         self.settle()
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
-                    place=place,
-                    label="the arms of this branch disagree",
-                    also=_in_the_arms(place, name, then, orelse),
-                    fix=_fix(then, orelse),
-                )
-            ]
+        raise ExportError([self.told()])
+
+    def told(self) -> ArmsDisagree:
+        name, then, orelse, place, _ = self._said
+        return ArmsDisagree(
+            message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
+            place=place,
+            label="the arms of this branch disagree",
+            also=_in_the_arms(place, name, then, orelse),
+            fix=_fix(then, orelse),
         )
 
     @classmethod
@@ -77,14 +76,20 @@ class Disagreement:
 
 def holds_disagreement(value: Any, depth: int = 5) -> bool:
     """Whether two arms did not agree on something in a structure."""
+    return held_disagreement(value, depth) is not None
+
+
+def held_disagreement(value: Any, depth: int = 5) -> Disagreement | None:
+    """The first thing in a structure that two arms did not agree on."""
     if isinstance(value, Disagreement) or depth == 0:
-        return isinstance(value, Disagreement)
+        return value if isinstance(value, Disagreement) else None
     if isinstance(value, (list, tuple, dict)):
         # An open list lets nobody go through it but in this way, and holds something that stands for its items.
         items: Iterable[Any] = list.__iter__(value) if isinstance(value, list) else value
         items = dict.values(value) if isinstance(value, dict) else items
-        return any(holds_disagreement(item, depth - 1) for item in items)
-    return False
+        found = (held_disagreement(item, depth - 1) for item in items)
+        return next((each for each in found if each is not None), None)
+    return None
 
 
 def _fix(then: str, orelse: str) -> str:

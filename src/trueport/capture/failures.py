@@ -11,6 +11,7 @@ import re
 import traceback
 from types import TracebackType
 
+from trueport.capture.disagreement import Disagreement, held_disagreement
 from trueport.capture.places import Places
 from trueport.capture.raising import reads_unbound
 from trueport.capture.shapes import CannotBeCarried
@@ -98,11 +99,20 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix=_instead_of_a_plain_number(text),
         )
+    if isinstance(failure, TypeError) and (disagreement := _disagreed_on(failure.__traceback__)) is not None:
+        return disagreement.told()
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
         place=place,
         fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
     )
+
+
+def _disagreed_on(trail: TracebackType | None) -> Disagreement | None:
+    """What two arms left without one value, and a function of Python's own was then given (`" ".join(words)`)."""
+    frames = [frame for frame, _ in traceback.walk_tb(trail)]
+    values = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    return next((held for value in values if (held := held_disagreement(value)) is not None), None)
 
 
 def _without_fake_kernel(failure: Exception, text: str) -> str | None:
