@@ -306,3 +306,19 @@ def test_a_list_holds_a_tensor_that_rounds_write_while_they_put_others_before_it
         return weighed(out)
 
     assert_never_wrong(forward)
+
+
+def test_one_arm_writes_what_it_put_into_a_new_list_and_the_other_appends():
+    """Seed 7007, 24: the item was made anew outside the arm that had made it: a fault of ours."""
+
+    def forward(self, x, y, c, n):
+        out = []
+        if n > 2:
+            out = out + [y * 2]
+            out[0].sub_(1)
+        else:
+            for row in x:
+                out.append(row)
+        return weighed(out)
+
+    assert_faithful(forward)

@@ -190,13 +190,12 @@ class Tracer(Recording):
         return memory_of(self.adopt_all(tensor))
 
     def holding(self, value: Value, like: torch.Tensor) -> torch.Tensor:
-        """`like`, if this is its value; otherwise a tensor of its own, like it, that holds the value."""
-        wrapper = self.adopt_all(like)
-        if self.value(wrapper) is value:
-            return like
-        twin = self.memory.new_fake(self.memory.signature(from_functional(wrapper)))
+        """A tensor of its own that holds a value which `like` had: what is written may be made anew when it is read."""
+        twin = self.memory.new_fake(self.memory.signature(from_functional(self.adopt_all(like))))
         set_value(twin, value)
-        return self.wrap(twin)
+        made = self.wrap(twin)
+        self.link(made, [like])
+        return made
 
     def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
         return from_functional(wrapper)
