@@ -124,7 +124,7 @@ def _eager(model: torch.nn.Module, args: Args) -> list[Any] | None:
     try:
         with torch.no_grad():
             returned = copy.deepcopy(model)(*copy.deepcopy(args))
-    except (AssertionError, AttributeError, IndexError, RuntimeError, TypeError, UnboundLocalError, ValueError):
+    except (AssertionError, AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError):
         return None
     leaves = [leaf.value for leaf in flatten(returned)[0]]
     return leaves if all(isinstance(leaf, (torch.Tensor, bool, int, float)) for leaf in leaves) else None

@@ -46,7 +46,7 @@ class DecidingShapes(_ShapeEnv):
         self._unnoted = False
         self._numbers: set[sympy.Symbol] = set()
         self._elsewhere, self._trying = False, False
-        """Whether torch is told of other sizes than the example's, for the sake of an arm that those take."""
+        """Whether torch was shown other sizes than the example's, for an arm that those take; numbers remember it."""
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
         if orig_expr in self._facts:
@@ -62,7 +62,7 @@ class DecidingShapes(_ShapeEnv):
                 general = None if by_user else self._in_general(orig_expr)
                 axioms = dict(self.axioms)
             known = len(self.guards)
-            if self._elsewhere:  # what the question brings along is the example's answer
+            if self._elsewhere:  # what the question brings along may be the answer of another example
                 args, kwargs = (None, *args[1:]), {key: value for key, value in kwargs.items() if key != "hint"}
             decided: sympy.Basic = super().evaluate_expr(orig_expr, *args, **kwargs)
         except _GuardOnDataDependentSymNode:
@@ -208,7 +208,7 @@ class DecidingShapes(_ShapeEnv):
     @contextlib.contextmanager
     def shown(self, other: Mapping[sympy.Symbol, Any] | None) -> Iterator[None]:
         """Meanwhile torch looks at these sizes where it would look at the example's, which go another way."""
-        before, elsewhere, chosen = dict(self.backed_var_to_val), self._elsewhere, self._chosen
+        before, chosen = dict(self.backed_var_to_val), self._chosen
         if other is not None:
             self.backed_var_to_val.update(other)
             self._elsewhere, self._chosen = True, {}
@@ -218,7 +218,7 @@ class DecidingShapes(_ShapeEnv):
         finally:
             if other is not None:
                 self.backed_var_to_val.update(before)
-                self._elsewhere, self._chosen = elsewhere, chosen
+                self._chosen = chosen
                 forget_answers(self)
 
     def other_examples(self) -> Iterator[Mapping[sympy.Symbol, Any]]:
