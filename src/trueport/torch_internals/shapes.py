@@ -26,7 +26,7 @@ def size_oblivious() -> contextlib.AbstractContextManager[None]:
     return patched
 
 
-_OTHER_LENGTHS, _MOST_NESTED = (12, 1000, 5, 2, 1, 0), 2
+_OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
 
 
 class DecidingShapes(_ShapeEnv):
@@ -45,7 +45,7 @@ class DecidingShapes(_ShapeEnv):
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._unnoted = False
         self._numbers: set[sympy.Symbol] = set()
-        self._elsewhere, self._trying = False, 0
+        self._elsewhere, self._trying = False, False
         """Whether torch was shown other sizes than the example's, for an arm that those take; numbers remember it."""
 
     def evaluate_expr(self, orig_expr: sympy.Basic, *args: Any, **kwargs: Any) -> sympy.Basic:
@@ -222,14 +222,14 @@ class DecidingShapes(_ShapeEnv):
                 forget_answers(self)
 
     def other_examples(self) -> Iterator[Mapping[sympy.Symbol, Any]]:
-        """Other sizes than the example's, for an arm that cannot be traced with those; in few arms at a time."""
+        """Other sizes than the example's, for an arm that cannot be traced with those; none while that is tried."""
         sizes = [s for s in self.backed_var_to_val if s not in self._numbers and self.var_to_range[s].is_int]
-        for length in () if self._trying == _MOST_NESTED else _OTHER_LENGTHS:
-            self._trying += 1
+        for length in () if self._trying else _OTHER_LENGTHS:
+            self._trying = True
             try:
                 yield {s: sympy.Integer(length) for s in sizes if sympy.Integer(length) in self.var_to_range[s]}
             finally:
-                self._trying -= 1
+                self._trying = False
 
     def knowledge(self) -> Knowledge:
         """What is known by now, for `forget_since`."""
