@@ -42,6 +42,20 @@ def test_in_a_python_number():
     both(model, ifs=1)
 
 
+def test_the_number_of_one_tensor_read_in_both_arms():
+    """It is read where it is needed: what an arm read is not in sight after the branch."""
+
+    def model(x):
+        total = x.sum()
+        if x[0, 0] > 0:
+            y, n = x * 2, total.item()
+        else:
+            y, n = x, total.item()
+        return y * n, n, max(-8.0, min(8.0, total.item()))
+
+    both(model, ifs=1)
+
+
 def test_a_number_and_a_tensor():
     def model(x):
         y = x.sum() if x.sum() > 0 else 0.0

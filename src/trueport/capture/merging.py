@@ -239,7 +239,7 @@ def inside(tracer: Tracer, region: Region) -> Iterator[None]:
     try:
         yield
     finally:
-        tracer.regions.pop()
+        tracer.leave(tracer.regions.pop())
 
 
 @dataclass(frozen=True, slots=True)

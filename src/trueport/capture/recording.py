@@ -24,6 +24,7 @@ from trueport.torch_internals import (
     FakeTensor,
     FunctionalTensor,
     OpOverload,
+    forget_item,
     from_functional,
     outside_all_modes,
     symbolic_kernels,
@@ -52,6 +53,8 @@ class Recording(ABC):
         self.asking = False
         """Whether torch is asked for the result of an operator, which is not to be recorded."""
         self._bound_items: dict[Any, list[Region]] = {}
+        self._read_in: dict[int, list[torch.Tensor]] = {}
+        """By region, the tensors whose numbers were first asked for in it."""
 
     @abstractmethod
     def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -159,6 +162,8 @@ class Recording(ABC):
         self.symbols.shapes.forget_pending()
         expr = returned.node.expr
         symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
+        if symbol not in self._bound_items:
+            self._read_in.setdefault(id(self.regions[-1]), []).append(fake)
         known_in = self._bound_items.setdefault(symbol, [])
         if symbol.is_Symbol and not any(region is here for region in known_in for here in self.regions):
             known_in.append(self.regions[-1])
@@ -166,6 +171,11 @@ class Recording(ABC):
             node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
             self.regions[-1].nodes.append(node)
         return returned
+
+    def leave(self, region: Region) -> None:
+        """A number that was read in an arm is no number of the other arm, nor of what comes after: it is read again."""
+        for fake in self._read_in.pop(id(region), ()):
+            forget_item(fake)
 
     def _note_unsupported(self, op: OpOverload, args: Any, kwargs: Any) -> None:
         if self.is_leaf(op, False) or (self.is_leaf(op, True) and meets_complex((*args, *kwargs.values()))):

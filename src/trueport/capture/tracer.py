@@ -239,7 +239,7 @@ class Tracer(Recording):
             with self.memory.apart():
                 yield region
         finally:
-            self.regions.pop()
+            self.leave(self.regions.pop())
 
     def _wrap(self, returned: Any) -> Any:
         if isinstance(returned, FakeTensor):

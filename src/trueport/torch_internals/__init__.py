@@ -252,6 +252,11 @@ HIGHER_ORDER: dict[str, Any] = {
 """Torch's control-flow functions, as users call them."""
 
 
+def forget_item(fake: torch.Tensor) -> None:
+    """Let the next `.item()` of a fake tensor be a new symbol."""
+    fake.item_memo = None  # type: ignore[attr-defined]
+
+
 def share_functional_value(wrapped: torch.Tensor, other: torch.Tensor) -> None:
     """Make a functional tensor the same memory as another one (`tensor.data = other`)."""
     wrapped.elem = other.elem  # type: ignore[attr-defined]
