@@ -196,3 +196,28 @@ def test_an_arm_that_no_size_takes():
         return x[4] if len(x) >= 5 and (y != -1).any() else y
 
     assert_faithful(forward)
+
+
+def test_a_view_of_sizes_that_its_arm_alone_lets_in():
+    """Seed 9001, 1302: the view was brought up to date outside its arm, where the tensor may have no such row."""
+
+    def model(self, x, y, c, n):
+        z = x * 1
+        row = z[4] if z.shape[0] > 4 else y
+        if n > 0:
+            z += y
+        return row.sum() + z.sum()
+
+    assert_faithful(model)
+
+
+def test_the_number_of_one_tensor_in_two_arms():
+    """Seed 9001, 442: the second arm was given the first one's symbol, which is not in sight after them."""
+
+    def model(self, x, y, c, n):
+        total = (y.sum() + 1).clamp(-9, 9)
+        if total == -1:
+            return x.sum(), max(-8.0, min(8.0, total.item()))
+        return y.sum(), max(-8.0, min(8.0, total.item()))
+
+    assert_faithful(model)

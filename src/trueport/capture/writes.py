@@ -62,7 +62,9 @@ class Writes:
         for reference in self._views:
             view = reference()
             if view is not None:
-                from_functional(view)
+                # An arm's own view may be of sizes that only its test lets in (`x[4] if len(x) > 4`): not made here.
+                with contextlib.suppress(IndexError):
+                    from_functional(view)
                 alive.append(reference)
         self._views = alive
         for _, base in self._bases.values():
