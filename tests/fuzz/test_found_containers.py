@@ -322,3 +322,19 @@ def test_one_arm_writes_what_it_put_into_a_new_list_and_the_other_appends():
         return weighed(out)
 
     assert_faithful(forward)
+
+
+def test_a_list_read_in_the_loop_that_holds_what_rounds_write():
+    """Seed 9101, 44: the list held a copy of `self.last`, which every round writes: WRONG in the next round."""
+
+    def forward(self, x, y, c, n):
+        out = []
+        for t in range(len(x)):
+            out.append(sum(out, self.last).clamp(-9, 9))
+            out.extend([self.last, x[t]])
+            if (y == -1).any():
+                continue
+            self.last[1] += 1
+        return sum(v.sum() * (j + 1) for j, v in enumerate(out))
+
+    assert_never_wrong(forward)

@@ -221,3 +221,15 @@ def test_the_number_of_one_tensor_in_two_arms():
         return y.sum(), max(-8.0, min(8.0, total.item()))
 
     assert_faithful(model)
+
+
+def test_an_arm_that_the_tests_around_it_rule_out():
+    """Seeds 7007, 214 and 9101, 124: no size goes there, so that it could be traced with none."""
+
+    def model(self, x, y, c, n):
+        if x.shape[0] > 2:
+            return x.sum()
+        row = x[2] if len(x) >= 3 else y
+        return row.sum() + (x[4].sum() if x.shape[0] >= 5 and n > 0 else 0)
+
+    assert_faithful(model)

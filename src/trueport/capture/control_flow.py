@@ -68,6 +68,11 @@ class ControlFlow(Questions):
     # --- branches
 
     def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+        if (
+            isinstance(test, torch.SymBool)
+            and (answer := self.tracer.symbols.shapes.settled(test.node.expr)) is not None
+        ):
+            return then() if answer else orelse()
         before = state.get()
         place = self.tracer.places.here()
         mark = self.tracer.symbols.shapes.mark()

@@ -276,12 +276,25 @@ class Learner:
             out.insert(0, row)
         """
         tracer, known = self._plan.tracer, len(filled.slot.stale)
+        earlier = any(isinstance(part, Rows) for part in held.parts)  # what earlier rounds put there is still in it
         for leaf in flatten([part.tensors if isinstance(part, Rows) else part for part in held.parts], "items")[0]:
             if isinstance(leaf.value, torch.Tensor):
                 place = traced.shared.stale.get(tracer.memory_of(leaf.value))
+                if place is None and earlier and self._written_by_rounds(leaf.value, traced):
+                    place = self._plan.place
                 if place is not None:
                     filled.slot.stale |= {i: place for i in range(len(filled.end)) if i not in filled.slot.stale}
         return len(filled.slot.stale) > known
+
+    def _written_by_rounds(self, tensor: torch.Tensor, traced: Round) -> bool:
+        """Whether a whole tensor from before the loop, or of the round before, is written in it."""
+        tracer = self._plan.tracer
+        if not tracer.careful or not tracer.is_whole(tensor):
+            return False
+        entered = (value for values in traced.entered.values() for value in values)
+        lasting = {tracer.memory_of(value) for value in entered if isinstance(value, torch.Tensor)}
+        written = tracer.writes.sharing.same_as([tracer.memory_of(tensor)]) & traced.written
+        return any(memory in lasting or tracer.writes.is_old(memory, self._plan.began) for memory in written)
 
 
 def _differ(before: Parts, after: Parts) -> bool:

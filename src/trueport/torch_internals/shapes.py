@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
+from trueport.torch_internals.bounds import Bounds, narrowed, settled
 from trueport.torch_internals.examples import example_where
 from trueport.torch_internals.knowledge import Knowledge, forget_answers
 
@@ -41,6 +42,7 @@ class DecidingShapes(_ShapeEnv):
         self._deciding = False
         self._taken_as_one: set[sympy.Basic] = set()
         self._facts: dict[sympy.Basic, sympy.Basic] = {}
+        self._bounds: Bounds = {}
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._unnoted = False
@@ -186,8 +188,8 @@ class DecidingShapes(_ShapeEnv):
     @contextlib.contextmanager
     def where(self, fact: sympy.Basic) -> Iterator[None]:
         """Meanwhile this is known to hold: in the arm of a branch that asked for two sizes to be equal, they are."""
-        before = self._facts
-        self._facts = dict(before)
+        before, bounds = self._facts, self._bounds
+        self._facts, self._bounds = dict(before), narrowed(bounds, fact)
         for part in sympy.And.make_args(fact):
             if isinstance(part, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge)):
                 smaller, larger = (part.lts, part.gts)
@@ -203,7 +205,11 @@ class DecidingShapes(_ShapeEnv):
             with self.shown(example_where(fact, self.backed_var_to_val, self.var_to_range)):
                 yield
         finally:
-            self._facts = before
+            self._facts, self._bounds = before, bounds
+
+    def settled(self, test: sympy.Basic) -> bool | None:
+        """What the tests around say of this one: that it holds, that it fails, or nothing."""
+        return settled(self._bounds, test)
 
     @contextlib.contextmanager
     def shown(self, other: Mapping[sympy.Symbol, Any] | None) -> Iterator[None]:
