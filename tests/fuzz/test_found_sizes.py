@@ -233,3 +233,15 @@ def test_an_arm_that_the_tests_around_it_rule_out():
         return row.sum() + (x[4].sum() if x.shape[0] >= 5 and n > 0 else 0)
 
     assert_faithful(model)
+
+
+def test_bounds_that_are_left_over_in_a_number():
+    """Seed 9202, 227: `Max(-5, 5)` stayed in an expression, and replay could not make a number of it."""
+
+    def model(self, x, y, c, n):
+        if x.shape[0] < 1:
+            bounded = max(-5, min(5, n))
+            return y.sum(), min(min(n, -2), bounded) % 7
+        return x.sum(), n
+
+    assert_faithful(model)

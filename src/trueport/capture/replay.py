@@ -110,7 +110,8 @@ class Replay:
         if isinstance(argument, Value):
             return self.tensors[argument]
         if isinstance(argument, Number):
-            return argument.kind(argument.expr.xreplace(self.symbols))
+            # `doit`: torch's Max(-5, 5), in what was a larger expression, is not worked out by itself.
+            return argument.kind(argument.expr.xreplace(self.symbols).doit())
         if isinstance(argument, (tuple, list)):
             return type(argument)(self.read(a) for a in argument)
         return argument
