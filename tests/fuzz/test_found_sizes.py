@@ -245,3 +245,14 @@ def test_bounds_that_are_left_over_in_a_number():
         return x.sum(), n
 
     assert_faithful(model)
+
+
+def test_an_arm_that_only_another_number_comes_to():
+    """Seed 9302, 383: with the example's n there are never five rows, whatever the tensor's size."""
+
+    def model(self, x, y, c, n):
+        w = x[: abs(n)]
+        row = w[4] if len(w) >= 5 and y.sum().item() <= 2 else y
+        return row.sum()
+
+    assert_faithful(model)

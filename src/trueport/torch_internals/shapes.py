@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -228,12 +229,16 @@ class DecidingShapes(_ShapeEnv):
                 forget_answers(self)
 
     def other_examples(self) -> Iterator[Mapping[sympy.Symbol, Any]]:
-        """Other sizes than the example's, for an arm that cannot be traced with those; none while that is tried."""
-        sizes = [s for s in self.backed_var_to_val if s not in self._numbers and self.var_to_range[s].is_int]
-        for length in () if self._trying else _OTHER_LENGTHS:
+        """Other sizes than the example's, for an arm that cannot be traced with those; none while that is tried.
+
+        Then other numbers as well: `w = x[:n]` has five rows only where n says so.
+        """
+        integers = [s for s in self.backed_var_to_val if self.var_to_range[s].is_int]
+        sizes = [s for s in integers if s not in self._numbers]
+        for varied, length in () if self._trying else itertools.product((sizes, integers), _OTHER_LENGTHS):
             self._trying = True
             try:
-                yield {s: sympy.Integer(length) for s in sizes if sympy.Integer(length) in self.var_to_range[s]}
+                yield {s: sympy.Integer(length) for s in varied if sympy.Integer(length) in self.var_to_range[s]}
             finally:
                 self._trying = False
 
