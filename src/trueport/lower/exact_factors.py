@@ -12,10 +12,10 @@ too. A factor that single precision holds exactly may become an attribute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import onnx_ir as ir
+
+from trueport.lower.graphs import every_graph
 
 _SCALING = ("Mul", "Div")
 _MOVING = frozenset(("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
@@ -23,7 +23,7 @@ _MOVING = frozenset(("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 def keep_factors_exact(model: ir.Model) -> None:
     """Stand between the products and their factors, in place."""
-    for graph in _graphs(model.graph):
+    for graph in every_graph(model.graph):
         for node in list(graph):
             if node.op_type in _SCALING and not node.domain and node.outputs[0].dtype == ir.DataType.DOUBLE:
                 _part(graph, node)
@@ -93,11 +93,3 @@ def _is_product(value: ir.Value | None) -> bool:
             return False
         value = maker.inputs[0]
     return False
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    yield graph
-    for node in graph:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _graphs(attribute.as_graph())

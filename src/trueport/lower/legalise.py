@@ -14,12 +14,13 @@ that has the kernels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp502_cast_inserted import CastInserted
+from trueport.lower.graphs import every_graph
 from trueport.lower.kernels import has_kernel
 from trueport.lower.signature import TENSOR_NAMES, Signature, signature_of
 from trueport.source import Place, Where
@@ -50,7 +51,7 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
     """Insert the casts, and say for which dtypes."""
     inserted: dict[tuple[ir.DataType, ir.DataType], list[ir.Node]] = {}
     opset = model.graph.opset_imports[""]
-    for graph in _graphs(model.graph):
+    for graph in every_graph(model.graph):
         for node in list(graph):
             if node.domain or node.op_type in _UNTYPED or all(x is None or x.dtype in _EASY for x in node.inputs):
                 continue
@@ -64,14 +65,6 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
                 _wrap(graph, node, signature, names, wide)
                 inserted.setdefault((narrow, wide), []).append(node)
     return tuple(_note(narrow, wide, nodes) for (narrow, wide), nodes in inserted.items())
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    yield graph
-    for node in graph:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _graphs(attribute.as_graph())
 
 
 def _dtypes(signature: Signature, node: ir.Node) -> dict[str, ir.DataType]:
