@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,9 @@ from torch._higher_order_ops import map as torch_map
 from torch._higher_order_ops import scan, while_loop
 
 import trueport
+from trueport.torch_internals.eager_modes import EagerMode
+from trueport.verify.equals import FirstOfEquals
+from trueport.verify.rounding import RoundedOtherwise
 
 
 class Choice(nn.Module):
@@ -103,3 +108,29 @@ def only_the_else_arm() -> nn.Module:
             return x - 1
 
     return Frozen()
+
+
+@pytest.mark.parametrize("model", [Choice(), Filling(), Running(), Each(), Inside()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("mode", [EagerMode, FirstOfEquals, lambda: RoundedOtherwise(0)], ids=["", "equal", "rounded"])
+def test_a_run_under_one_of_our_modes_leaves_the_compiler_as_it_was(model, mode):
+    """A function that torch's compiler met under a mode would be given up: the user's own export would fail later."""
+    x = torch.rand(3, 4) + 1
+    with torch.no_grad():
+        with mode():
+            ours = model(x)
+        torch.testing.assert_close(ours, model(x))
+        torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), ours)
+
+
+class DrawsInAnArm(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: x + torch.rand(4), lambda x: x - 1, (x,))
+
+
+def test_random_numbers_of_an_arm_are_told_at_their_line():
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.export(DrawsInAnArm(), (torch.ones(3, 4),))
+    (finding,) = refused.value.diagnostics
+    assert finding.code == "TP004", finding
+    assert finding.where is not None
+    assert "torch.rand(4)" in linecache.getline(finding.where.file, finding.where.line)

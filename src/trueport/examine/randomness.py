@@ -10,7 +10,7 @@ from trueport.examine.places import user_place_here
 from trueport.examine.run import run_eager
 from trueport.load.job import Job
 from trueport.source import Place
-from trueport.torch_internals import TorchDispatchMode
+from trueport.torch_internals.eager_modes import EagerMode
 
 
 def places_of_random_operators(job: Job) -> list[tuple[str, Place]]:
@@ -21,18 +21,18 @@ def places_of_random_operators(job: Job) -> list[tuple[str, Place]]:
     return list({place.where or place: (name, place) for name, place in watch.drawn}.values())
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(EagerMode):
     """Notes operators that move the generator. The tag alone is not enough: attention has it with dropout 0, too."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.drawn: list[tuple[str, Place]] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         if torch.Tag.nondeterministic_seeded not in func.tags:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         before = torch.get_rng_state()
-        result = func(*args, **(kwargs or {}))
+        result = func(*args, **kwargs)
         if not torch.equal(before, torch.get_rng_state()):
             self.drawn.append((func.overloadpacket.__name__, user_place_here()))
         return result

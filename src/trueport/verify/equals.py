@@ -12,25 +12,25 @@ from typing import Any
 
 import torch
 
-from trueport.torch_internals import TorchDispatchMode
+from trueport.torch_internals.eager_modes import EagerMode
 
 aten = torch.ops.aten
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-class FirstOfEquals(TorchDispatchMode):
+class FirstOfEquals(EagerMode):
     """`met` tells whether there was a choice to make at all."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.met = False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         settled = _SETTLED.get(func)
         if settled is None:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         self.met = True
-        return settled(*args, **(kwargs or {}))
+        return settled(*args, **kwargs)
 
 
 def _sort(tensor: torch.Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Pair:

@@ -11,23 +11,23 @@ from typing import Any
 
 import torch
 
-from trueport.torch_internals import TorchDispatchMode
+from trueport.torch_internals.eager_modes import EagerMode
 
 _SUMS = re.compile("mm|mv|dot|einsum|sum|mean|var|std|norm|conv|fft|linalg|attention|pool")
 """Operators that add up many numbers, by their names."""
 
 
-class RoundedOtherwise(TorchDispatchMode):
+class RoundedOtherwise(EagerMode):
     """Without `whole`, whole numbers stay: they may be counts and sentinels, and arithmetic on them is exact. But a
     score may also have been rounded to 1."""
 
     def __init__(self, seed: int, whole: bool = False) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._whole = whole
         self._chance = torch.Generator().manual_seed(seed)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
         if any(each.alias_info is not None for each in func._schema.returns):
             return result  # a view, or written in place: the same numbers under another name
         return self._moved(result, _SUMS.search(func.__name__) is not None)

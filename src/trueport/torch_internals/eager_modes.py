@@ -1,0 +1,62 @@
+"""Dispatch modes around a run of the user's own model, which may use torch's compiler.
+
+`torch.cond` and its kin compile what they are given. Where the compiler meets an ordinary dispatch mode, it gives the
+function up for the rest of the process: the user's next `torch.export` of such a model would fail. So the compiler is
+set aside while such a mode is on, and the control flow runs in Python, under the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch._higher_order_ops.cond import cond_op as _cond
+from torch._higher_order_ops.scan import generic_scan as _generic_scan
+from torch._higher_order_ops.scan import scan_op as _scan
+from torch._ops import HigherOrderOperator as _HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode as _TorchDispatchMode
+
+
+class EagerMode(_TorchDispatchMode):
+    """Sees each operator of a run, those inside of `torch.cond`, `while_loop`, `scan` and `map` among them."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._stances: list[Any] = []
+
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What the operator gives."""
+        return func(*args, **kwargs)
+
+    def __enter__(self) -> Self:
+        stance = torch.compiler.set_stance("force_eager")
+        stance.__enter__()
+        self._stances.append(stance)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
+        self._stances.pop().__exit__(kind, error, traceback)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not isinstance(func, _HigherOrderOperator):
+            return self.operator(func, args, kwargs or {})
+        with self:
+            return _in_python(func)(*args, **(kwargs or {}))
+
+
+def _in_python(func: Any) -> Callable[..., Any]:
+    """Torch's own way to run it without compiling. Two of these refuse to run where any mode is on."""
+    if func is _cond:
+        return lambda pred, true_fn, false_fn, operands: (true_fn if pred else false_fn)(*operands)
+    if func is _scan:
+        return lambda combine, init, xs, others: _generic_scan(combine, init, xs, additional_inputs=others)
+    kernel: Callable[..., Any] = func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd]
+    return kernel
