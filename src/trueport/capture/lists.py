@@ -7,6 +7,7 @@ tensors only when somebody reads them: a list that a loop only appends to costs 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,9 +18,12 @@ from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
 from trueport.capture.parts import holds_items, no_size
 from trueport.capture.rows import ItemShape, NotAlike, Rows, numbers_in
-from trueport.capture.sequences import STANDS_FOR_ITEMS, OpenSequence, refuse
+from trueport.capture.sequences import OpenSequence, StandIn, refuse
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
+
+_HANDS_IT_ON = frozenset({torch.nn.utils.rnn.pad_sequence.__code__})
+"""Python code of torch's that makes a tuple of the list which it is given, and hands that to an operator."""
 
 
 class Unfilled(IndexError):
@@ -66,7 +70,7 @@ class TracedList(list):  # type: ignore[type-arg]
         items = parts.items
         list.clear(self)
         if items is None:
-            list.append(self, STANDS_FOR_ITEMS)
+            list.append(self, StandIn.of(self))
             self._parts = parts
         else:
             list.extend(self, items)
@@ -108,6 +112,11 @@ class TracedList(list):  # type: ignore[type-arg]
         except NotAlike:
             return torch.as_tensor(self._mixed())
         return torch.cat(pieces, axis) if len(pieces) > 1 else _copied(pieces[0])
+
+    def lengths(self, axis: int) -> torch.Tensor:
+        """How long each item is along one of its axes."""
+        column, tensors = self.rows().only
+        return column.lengths(tensors, axis)
 
     @property
     def rank(self) -> int:
@@ -247,10 +256,12 @@ class TracedList(list):  # type: ignore[type-arg]
                 list.__setitem__(self, i, kept)
 
     def __iter__(self) -> Any:
-        return list.__iter__(self) if self._parts is None else iter(OpenSequence(self.length, self.__getitem__))
+        if self._parts is None or sys._getframe(1).f_code in _HANDS_IT_ON:
+            return list.__iter__(self)
+        return iter(OpenSequence(self.length, self.__getitem__))
 
     def __len__(self) -> int:
-        if self._parts is None:
+        if self._parts is None or sys._getframe(1).f_code in _HANDS_IT_ON:
             return list.__len__(self)
         return int(
             refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
@@ -318,6 +329,13 @@ class TracedList(list):  # type: ignore[type-arg]
 
 def is_open(value: Any) -> bool:
     return isinstance(value, TracedList) and value.is_open
+
+
+def handed_on(items: Any) -> Any:
+    """The list of open length that a function of torch's handed on as a tuple."""
+    if isinstance(items, tuple) and len(items) == 1 and isinstance(items[0], StandIn):
+        return items[0].stands_for
+    return items
 
 
 def first_open(value: Any) -> TracedList | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from trueport.capture.lists import Parts, TracedList
+from trueport.capture.indexing import get_item
+from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.rows import Column, ItemShape, NotAlike, Rows
 from trueport.capture.sequences import OpenSequence
 from trueport.load.structures import flatten
@@ -27,6 +28,15 @@ class Cutting:
     dim: int
     by: Any
     rows: Callable[[torch.Tensor, int, Any], Rows]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the number of pieces is known only when the model runs."""
+        if self.tensor.dim() == 0 or isinstance(self.by, torch.Tensor):
+            return False
+        if isinstance(self.by, (list, tuple)):
+            return is_open(self.by)
+        return any(isinstance(n, torch.SymInt) for n in (self.by, self.tensor.shape[self.dim]))
 
     def cut(self) -> TracedList:
         return TracedList.of(Parts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
@@ -46,12 +56,15 @@ def unbind(tensor: torch.Tensor, dim: int = 0) -> Cutting:
 
 def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
     """As many pieces as there are of a size, of which the last may be smaller; an empty tensor is one piece."""
+    if isinstance(size, TracedList):
+        edges = torch.cat([torch.zeros(1, dtype=torch.int64), size.whole().cumsum(0)])
+        return Pieces(tensor, dim, Listed(edges), edges.shape[0] - 1)
     length: Any = tensor.shape[dim]
     if isinstance(size, int) and size == 1:
         rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
         column = Column(tensor.dtype, tuple(rows.shape[1:]))
         return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
-    return Pieces(tensor, dim, size, torch.sym_max((length + size - 1) // size, 1))
+    return Pieces(tensor, dim, Even(size), torch.sym_max((length + size - 1) // size, 1))
 
 
 def _chunk(tensor: torch.Tensor, dim: int, chunks: Any) -> Rows:
@@ -59,7 +72,7 @@ def _chunk(tensor: torch.Tensor, dim: int, chunks: Any) -> Rows:
     length: Any = tensor.shape[dim]
     size = torch.sym_max((length + chunks - 1) // chunks, 1)
     of_an_empty_one = chunks * (1 - torch.sym_min(length, 1))
-    return Pieces(tensor, dim, size, (length + size - 1) // size + of_an_empty_one)
+    return Pieces(tensor, dim, Even(size), (length + size - 1) // size + of_an_empty_one)
 
 
 def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
@@ -68,13 +81,42 @@ def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
     return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
 
 
+@dataclass(frozen=True)
+class Even:
+    """Pieces of one size, of which the last may be smaller."""
+
+    size: Any
+
+    def edge(self, number: Any) -> Any:
+        """Where the piece with this number begins, and the one before it ends."""
+        return number * self.size
+
+    def edges(self, numbers: torch.Tensor) -> torch.Tensor:
+        return torch.mul(numbers, self.size)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Pieces whose sizes stood in a list of open length: `at` holds where each begins, and the end of the last."""
+
+    at: torch.Tensor
+
+    def edge(self, number: Any) -> Any:
+        return get_item(self.at, number).item()
+
+    def edges(self, numbers: torch.Tensor) -> torch.Tensor:
+        return self.at[numbers]
+
+
 class Pieces(Rows):
     """`count` pieces of a tensor along an axis: those with the numbers first, first + step, …"""
 
-    def __init__(self, tensor: torch.Tensor, dim: int, size: Any, count: Any, first: Any = 0, step: int = 1) -> None:
+    def __init__(
+        self, tensor: torch.Tensor, dim: int, by: Even | Listed, count: Any, first: Any = 0, step: int = 1
+    ) -> None:
         sizes = tuple(None if axis == dim else s for axis, s in enumerate(tensor.shape))
         super().__init__(ItemShape(flatten(tensor, "item")[1], (Column(tensor.dtype, sizes),)), ())
-        self._tensor, self._dim, self._size, self._count = tensor, dim, size, count
+        self._tensor, self._dim, self._by, self._count = tensor, dim, by, count
         self._first, self._step = first, step
 
     @property
@@ -85,7 +127,7 @@ class Pieces(Rows):
     def at(self, index: Any) -> torch.Tensor:
         self.read()
         number = self._first + self._step * _number(index, self._count)
-        return self._cut(number * self._size, (number + 1) * self._size)
+        return self._cut(self._by.edge(number), self._by.edge(number + 1))
 
     def _cut(self, start: Any, stop: Any) -> torch.Tensor:
         return self._tensor[(*[slice(None)] * self._dim, slice(start, stop))]
@@ -95,8 +137,8 @@ class Pieces(Rows):
         if self._first != 0 or self._step != 1:
             return super().exactly(count)
         self.read()
-        whole = [self._cut(i * self._size, (i + 1) * self._size) for i in range(count - 1)]
-        return [*whole, self._cut((count - 1) * self._size, None)]
+        whole = [self._cut(self._by.edge(i), self._by.edge(i + 1)) for i in range(count - 1)]
+        return [*whole, self._cut(self._by.edge(count - 1), None)]
 
     def part(self, start: Any, stop: Any) -> Rows:
         self.read()
@@ -105,11 +147,11 @@ class Pieces(Rows):
         begin = torch.sym_min(start or 0, self._count) if (start or 0) >= 0 else self._count + start
         end = self._count if stop is None else torch.sym_min(stop, self._count) if stop >= 0 else self._count + stop
         count = torch.sym_max(end - begin, 0)
-        return Pieces(self._tensor, self._dim, self._size, count, self._first + self._step * begin, self._step)
+        return Pieces(self._tensor, self._dim, self._by, count, self._first + self._step * begin, self._step)
 
     def backwards(self) -> Rows:
         last = self._first + self._step * (self.length - 1)
-        return Pieces(self._tensor, self._dim, self._size, self._count, last, -self._step)
+        return Pieces(self._tensor, self._dim, self._by, self._count, last, -self._step)
 
     def onto(self, shape: ItemShape) -> Rows:
         return self if shape.same_as(self.shape) else Rows(self.shape, self.tensors).onto(shape)
@@ -123,12 +165,12 @@ class Pieces(Rows):
             collected = trace.collect(OpenSequence(self._count, self.at), lambda item: item)
             return tuple(collected.held.rows(self.shape).tensors)
         number = torch.arange(self._count) + self._first
-        edges = [(edge * self._size).clamp(max=self._tensor.shape[self._dim]) for edge in (number, number + 1)]
+        edges = [self._by.edges(at).clamp(max=self._tensor.shape[self._dim]) for at in (number, number + 1)]
         sizes = [
             edges[1] - edges[0] if axis == self._dim else torch.full_like(number, size)
             for axis, size in enumerate(self._tensor.shape)
         ]
-        taken = self._cut(self._first * self._size, (self._first + self._count) * self._size)
+        taken = self._cut(self._by.edge(self._first), self._by.edge(self._first + self._count))
         return taken.movedim(self._dim, 0).reshape(-1), torch.stack(sizes, 1)
 
 

@@ -113,6 +113,21 @@ class Column:
         first = [sizes.pop(self.along), *sizes]
         return flat[end - length : end].reshape(first).movedim(0, self.along)
 
+    def part(self, tensors: tuple[torch.Tensor, ...], start: Any, stop: Any) -> tuple[torch.Tensor, ...]:
+        """The tensors that hold some of the items, one after the other."""
+        if not self.is_packed:
+            return (tensors[0][start:stop],)
+        flat, table = tensors
+        lengths = table.prod(1)
+        begin, end = (None if edge is None else lengths[:edge].sum().item() for edge in (start, stop))
+        return flat[begin:end], table[start:stop]
+
+    def lengths(self, tensors: tuple[torch.Tensor, ...], axis: int) -> torch.Tensor:
+        """How long each item is along one of its axes."""
+        if self.is_packed:
+            return tensors[1][:, axis]
+        return torch.full((tensors[0].shape[0],), tensors[0].shape[axis + 1], dtype=torch.int64)
+
     def joined(self, tensors: tuple[torch.Tensor, ...], axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
         axis = axis % len(self.sizes)
@@ -253,9 +268,9 @@ class Rows:
 
     def part(self, start: Any, stop: Any) -> Rows:
         """Some of the items, one after the other."""
-        if any(column.is_packed for column in self.shape.columns):
-            raise NotAlike
-        return Rows(self.shape, tuple(tensor[start:stop] for tensor in self.read().tensors))
+        self.read()
+        made = [part for column, tensors in self._columns() for part in column.part(tensors, start, stop)]
+        return Rows(self.shape, tuple(made))
 
     def with_item(self, index: Any, value: Any) -> Rows:
         """The items, of which one is another now."""

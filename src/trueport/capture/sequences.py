@@ -11,6 +11,7 @@ import torch
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
 from trueport.rewrite.runtime import TRACE
+from trueport.torch_internals import outside_all_modes
 
 
 def refuse(what: str, fix: str) -> Any:
@@ -43,8 +44,20 @@ class OpenSequence:
         )
 
 
-class _Item(torch.Tensor):
-    """Stands in an open list for all its items: whoever reads it as a tensor is told that it is none."""
+class StandIn(torch.Tensor):
+    """The only content of an open list, so that torch's functions, which look at the items, reach us with it.
+
+    Whoever reads it as a tensor is told that it is none.
+    """
+
+    stands_for: Any
+
+    @classmethod
+    def of(cls, items: Any) -> StandIn:
+        with outside_all_modes():
+            made = torch.empty(0).as_subclass(cls)
+            made.stands_for = items
+        return made
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -52,7 +65,3 @@ class _Item(torch.Tensor):
             f"`{getattr(func, '__name__', func)}` is given a list whose length is known only when the model runs",
             "stack or concatenate the list first: torch.stack(items)",
         )
-
-
-STANDS_FOR_ITEMS = torch.empty(0).as_subclass(_Item)
-"""The only content of an open list, so that torch's functions, which look at the items, reach us with it."""

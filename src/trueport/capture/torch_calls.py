@@ -16,13 +16,14 @@ from trueport.capture import number_stand_ins as number_stand_ins  # importing i
 from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
-from trueport.capture.lists import TracedList, is_open
+from trueport.capture.lists import TracedList, handed_on, is_open
 from trueport.capture.maybe import present
 from trueport.capture.pieces import Cutting, chunk, split, unbind
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of
 from trueport.capture.tracer import Tracer
 from trueport.torch_internals import (
+    PAD_SEQUENCE,
     SET_GRAD_ENABLED,
     BelowAutograd,
     FunctionalTensor,
@@ -103,8 +104,8 @@ class TorchCalls(TorchFunctionMode):
             return set_item(*args)
         elif func in _CUTTING and (pieces := self._pieces(func, args, kwargs)) is not None:
             return pieces
-        elif args and is_open(args[0]) and (taking := _TAKING_LISTS.get(func)) is not None:
-            return taking(*args, **kwargs)
+        elif func in _TAKING_LISTS and args and is_open(items := handed_on(args[0])):
+            return _TAKING_LISTS[func](items, *args[1:], **kwargs)
         elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
             answer = stand_in(*args, **kwargs)
             if answer is not NotImplemented:
@@ -136,9 +137,7 @@ class TorchCalls(TorchFunctionMode):
     def _pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedList | None:
         """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
         given = _CUTTING[func](*args, **kwargs)
-        if given.tensor.dim() == 0 or isinstance(given.by, (list, tuple, torch.Tensor)):
-            return None
-        if not any(isinstance(n, torch.SymInt) for n in (given.by, given.tensor.shape[given.dim])):
+        if not given.is_open:
             return None
         frame = self._tracer.places.asking_frame(through=getattr(func, "__code__", None))
         self._tracer.demand.require(frame, self._tracer.places)
@@ -179,6 +178,20 @@ def _horizontally(tensors: TracedList) -> torch.Tensor:
     return tensors.joined(0 if tensors.rank < 2 else 1)
 
 
+def _padded(
+    sequences: TracedList, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> torch.Tensor:
+    """`pad_sequence`: each item in a row of its own, which is as long as the longest."""
+    lengths, items = sequences.lengths(0), sequences.joined(0)
+    places = torch.arange(torch.sym_max(lengths.amax().item(), 0))
+    taken = (
+        places < lengths.unsqueeze(1) if padding_side == "right" else places >= places.shape[0] - lengths.unsqueeze(1)
+    )
+    padding = items.new_full((*taken.shape, *items.shape[1:]), padding_value)
+    rows = padding.masked_scatter(taken.reshape(*taken.shape, *[1] * (items.dim() - 1)), items)
+    return rows if batch_first else rows.transpose(0, 1)
+
+
 def _tensor(data: TracedList, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
     """A list of numbers as a tensor: floats get the default dtype, as in eager."""
     whole = data.whole()
@@ -190,6 +203,7 @@ _TAKING_LISTS: dict[Any, Callable[..., torch.Tensor]] = {
     torch.stack: _stack,
     torch.vstack: _vertically,
     torch.hstack: _horizontally,
+    PAD_SEQUENCE: _padded,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _join),
     **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
 }

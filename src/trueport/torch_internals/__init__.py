@@ -171,6 +171,9 @@ def fake_from_real(real: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
 SET_GRAD_ENABLED = torch._C._set_grad_enabled
 """What `torch.enable_grad()` calls, as torch function modes see it."""
 
+PAD_SEQUENCE = torch._C._nn.pad_sequence
+"""What `torch.nn.utils.rnn.pad_sequence` calls."""
+
 
 def before_compile(model: Any) -> Any:
     """What a `torch.compile`d module or function was made of; anything else as it is."""
