@@ -22,7 +22,7 @@ def rewrite(node: ast.FunctionDef, tails: Collection[int] = ()) -> ast.FunctionD
     Branches tested on the lines of `tails` take the rest of their block into both arms.
     """
     _refuse(node)
-    node.body = with_tails_inside(node.body, tails)
+    node.body = with_tails_inside(matches.as_branches(node.body), tails)
     return Rewriter().function(node)
 
 

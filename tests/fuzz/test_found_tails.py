@@ -1,0 +1,74 @@
+"""Programs of the fuzzer's, reduced, in which the rest of a block is traced in both arms of a branch before it."""
+
+from __future__ import annotations
+
+from tests.fuzz.test_found import assert_faithful, assert_never_wrong
+
+
+def test_what_a_lambda_decides_is_decided_when_it_is_called():
+    """Seed 9402, 1385: the ternary was made a branch around the lambda, which asked what `self.last` was there."""
+
+    def forward(self, x, y, c, n):
+        act = lambda v: v if self.last[2] == -2 else -v  # noqa: E731
+        self.last = y * 2 if n > 0 else y - 1
+        d = {"a": act(y)}
+        match int(y[0].item()) % 3:
+            case 0:
+                return y.sum(), True
+            case 2:
+                pass
+            case _:
+                d["a"] += 1
+        return y.sum() * 4 + d["a"].sum() + act(y).sum() * 11, True
+
+    assert_never_wrong(forward)
+
+
+def test_what_a_comprehension_decides_is_decided_for_each_item():
+    def forward(self, x, y, c, n):
+        v = y * 1
+        rows = [v if row.sum() > c else -v for row in (x.sum(0), y * 2)]
+        rows[0].add_(1)
+        return v, rows[0], rows[1]
+
+    assert_never_wrong(forward)
+
+
+def test_a_ternary_beside_a_call_that_writes_what_it_asks_for():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        g = h.add_(c).sum() + (h if h.sum() > 1 else -y).mul_(2)
+        return h, g
+
+    assert_faithful(forward)
+
+
+def test_the_arms_of_a_match_share_a_tensor():
+    def forward(self, x, y, c, n):
+        h = y * 1
+        g = y * 2
+        match int(c) % 3:
+            case 0:
+                h = g
+            case 1:
+                g = h
+        g.add_(1)
+        return h.sum(), g.sum() * 2
+
+    assert_faithful(forward)
+
+
+def test_a_branch_in_a_branch_shares_a_tensor():
+    def forward(self, x, y, c, n):
+        h, g = y * 1, y * 2
+        if y.sum() > 0:
+            if c > 1:
+                h = g
+            else:
+                h = h + 1
+        else:
+            h = y - 2
+        g.add_(1)
+        return h.sum(), g.sum() * 2
+
+    assert_faithful(forward)
