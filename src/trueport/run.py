@@ -30,7 +30,7 @@ from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
+from trueport.examine import Examined, Precisely, Snapshot, examine, remembers, run_eager, run_with_state
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
@@ -139,7 +139,7 @@ class Run:
         with self.stage("capture"):
             try:
                 graph = capture(job, self._is_leaf, self.state)
-                more = list(summary.settle_attributes(graph.diagnostics, examined, self.state))
+                more = list(summary.settle_attributes(graph.diagnostics, examined, self.state, lambda: remembers(job)))
                 more += judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify).diagnostics
             except ExportError as refused:
                 more = list(placed(refused))
@@ -207,7 +207,7 @@ class Run:
             raise ExportError([*self.found, *placed(refused)], refused.rewritten) from refused.__cause__
         self.graph = graph
         self.found += written_out(graph)
-        self.found += summary.settle_attributes(graph.diagnostics, examined, self.state)
+        self.found += summary.settle_attributes(graph.diagnostics, examined, self.state, lambda: remembers(job))
         return graph
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:

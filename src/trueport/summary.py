@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import sympy
 
 from trueport.capture.assumptions import judge
 from trueport.capture.graph import Graph
-from trueport.capture.state import State
+from trueport.capture.state import REPLACED, State
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
@@ -37,12 +37,29 @@ def model_name(model: object) -> str:
     return getattr(model, "__name__", None) or type(model).__name__
 
 
-def settle_attributes(found: Iterable[Diagnostic], examined: Examined, choice: State) -> list[Diagnostic]:
-    """Attributes that forward sets are harmless where eager showed that no later call depends on them."""
+def settle_attributes(
+    found: Sequence[Diagnostic], examined: Examined, choice: State, remembers: Callable[[], bool | None]
+) -> list[Diagnostic]:
+    """Attributes that forward sets, and tensors that it replaces, are harmless where eager showed that no later call
+    depends on them."""
+    written = [finding for finding in found if isinstance(finding, StateWritten)]
+    if choice is not State.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
+        return list(found)
+    matters = True if examined.state_matters else remembers()
     settled: list[Diagnostic] = []
     for finding in found:
-        harmful = isinstance(finding, StateWritten) and finding.weight is Severity.NOTE and choice is State.REFUSE
-        if harmful and examined.state_matters:
+        if not isinstance(finding, StateWritten) or not _may_be_a_cache(finding):
+            settled.append(finding)
+            continue
+        if matters is False and finding.is_error:
+            finding = StateWritten(
+                message=f"forward replaces `{finding.facts['state']}`, which the graph does not keep",
+                place=finding.place,
+                severity=Severity.NOTE,
+                seen=("eager: no call gave another result after calls with other sizes and values",),
+                facts=finding.facts,
+            )
+        elif matters and not finding.is_error:
             finding = StateWritten(
                 message=f"{finding.message}; and what a call gives depends on the calls before it",
                 place=finding.place,
@@ -52,6 +69,10 @@ def settle_attributes(found: Iterable[Diagnostic], examined: Examined, choice: S
             )
         settled.append(finding)
     return settled
+
+
+def _may_be_a_cache(finding: StateWritten) -> bool:
+    return not finding.is_error or finding.facts.get("written") == REPLACED
 
 
 def describe(model: ir.Model, graph: Graph, job: Job) -> None:

@@ -206,6 +206,25 @@ def test_a_cached_tensor_that_depends_on_nothing_is_a_note():
     assert model.grid is None
 
 
+def test_a_table_of_positions_that_grows_with_the_longest_input_is_a_note():
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", torch.arange(4.0).cos(), persistent=False)
+
+        def forward(self, y):
+            if y.shape[1] > self.table.shape[0]:
+                self.register_buffer("table", torch.arange(y.shape[1]).float().cos(), persistent=False)
+            return y + self.table[: y.shape[1]]
+
+    model = Positions()
+    program = trueport.export(model, (x(2, 3),), dynamic_shapes=({1: "t"},))
+    assert [(each.code, each.weight.value) for each in program.report.diagnostics] == [("TP203", "note")]
+    assert model.table.shape == (4,)
+    for length in (3, 9, 4):
+        assert_same(program(y := x(2, length)), model(y))
+
+
 def test_a_tensor_kept_for_the_caller_to_look_at_is_a_note():
     class KeepsFeatures(nn.Module):
         def forward(self, y):

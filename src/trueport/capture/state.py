@@ -21,6 +21,9 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.source import Place
 
+REPLACED = "replaced"
+"""The fact of a finding that forward replaces a tensor, as caches are: eager says whether any call depends on it."""
+
 
 class State(Enum):
     """What to do with buffers that forward writes."""
@@ -58,9 +61,11 @@ class _Written:
     weight: Weight
     last: Value
     place: Place | None
+    replaced: bool = False
+    """Whether forward put another tensor in its place, and did not write to the tensor itself."""
 
     def told(self, severity: Severity, message: str, fix: str = "") -> Diagnostic:
-        facts = {"state": self.name, "kind": "tensor"}
+        facts = {"state": self.name, "kind": "tensor", **({"written": REPLACED} if self.replaced else {})}
         return StateWritten(message=message, place=self.place, severity=severity, fix=fix, facts=facts)
 
 
@@ -146,7 +151,9 @@ def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
                 continue
             last = tracer.value(after)
             if last is not weight.value and last.dtype == weight.value.dtype and len(last.shape) == before.dim():
-                written[rebound.name] = _Written(rebound.name, weight, last, tracer.constants.place_of(last))
+                written[rebound.name] = _Written(
+                    rebound.name, weight, last, tracer.constants.place_of(last), rebound.name not in written
+                )
     return list(written.values())
 
 

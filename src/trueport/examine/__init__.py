@@ -3,7 +3,8 @@
 from trueport.examine.examine import Examined, examine
 from trueport.examine.places import user_place
 from trueport.examine.precise import Precisely
+from trueport.examine.remembering import remembers
 from trueport.examine.run import run_eager, run_with_state
 from trueport.examine.state import Snapshot
 
-__all__ = ["Examined", "Precisely", "Snapshot", "examine", "run_eager", "run_with_state", "user_place"]
+__all__ = ["Examined", "Precisely", "Snapshot", "examine", "remembers", "run_eager", "run_with_state", "user_place"]

@@ -32,13 +32,14 @@ def sizes_that_run(job: Job) -> Mapping[str, int]:
 def _runs(job: Job, sizes: Mapping[str, int]) -> bool:
     try:
         with within(_SECONDS_EACH):
-            run_eager(job, [_resized(leaf, sizes) for leaf in job.leaves])
+            run_eager(job, [resized(leaf, sizes) for leaf in job.leaves])
     except (Exception, SystemExit):  # noqa: BLE001  whatever it raises, these sizes are no better
         return False
     return True
 
 
-def _resized(leaf: Leaf, sizes: Mapping[str, int]) -> object:
+def resized(leaf: Leaf, sizes: Mapping[str, int]) -> object:
+    """The example's value at other sizes: its rows, repeated or fewer."""
     value = leaf.value
     if not isinstance(value, torch.Tensor):
         return value
