@@ -6,9 +6,12 @@ import inspect
 
 import pytest
 import torch
+from torch import nn
 
 import trueport
+from tests.capture.helpers import assert_captured, assert_same
 from tests.lower.ops.faithful import faithful
+from trueport.capture.replay import replay
 
 
 def test_windows_of_an_input_and_of_what_was_computed():
@@ -37,3 +40,15 @@ def test_what_lies_behind_a_view_is_refused():
     found = refused.value.diagnostics[0]
     assert "memory behind a view" in found.message
     assert found.where.line == inspect.getsourcelines(forward)[1] + 1
+
+
+def test_replay_looks_at_values_and_not_at_strides():
+    """A round of a loop may be given a tensor with other strides than the trace's; `view` then refused it."""
+
+    class Flat(nn.Module):
+        def forward(self, x):
+            return x.view(6)
+
+    graph = assert_captured(Flat(), (torch.randn(2, 3),), [])
+    turned = torch.randn(3, 2).t()
+    assert_same(replay(graph, {"x": turned})["output"], turned.reshape(6))

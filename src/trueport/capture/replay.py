@@ -17,6 +17,10 @@ from trueport.torch_internals import OpOverload
 
 Watch = Callable[[Node, Sequence[Any]], None]
 
+_OF_VALUES: dict[OpOverload, OpOverload] = {torch.ops.aten.view.default: torch.ops.aten.reshape.default}
+"""A value of a graph has no strides. Those that a round of a loop or an arm happens to give a tensor may be other than
+the trace's, and `view` would refuse them."""
+
 
 def replay(graph: Graph, inputs: Mapping[str, Any], watch: Watch | None = None) -> dict[str, Any]:
     """Outputs by name for inputs by name. `watch` is shown every node with what it gave."""
@@ -57,7 +61,9 @@ class Replay:
         if node.op is Control.LOOP:
             return self._loop(node)
         assert isinstance(node.op, OpOverload)
-        returned = node.op(*self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()})
+        returned = _OF_VALUES.get(node.op, node.op)(
+            *self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()}
+        )
         if node.returns is Returns.NOTHING:
             return ()
         return returned if node.returns in (Returns.TUPLE, Returns.LIST) else (returned,)
