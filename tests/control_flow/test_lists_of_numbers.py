@@ -65,6 +65,21 @@ def as_an_index(x):
     return y, x[order, 1]
 
 
+def segments(x):
+    """Pairs of numbers, of which the last is replaced while they are collected."""
+    found = [(0, 1)]
+    for i, row in enumerate(x):
+        if row[0] > 0 and i - found[-1][1] < 2:
+            found[-1] = (found[-1][0], i)
+        else:
+            found.append((i, i + 1))
+    return torch.tensor(found)
+
+
+def nested_tuples(x):
+    return torch.tensor([((i, True), [float(row[0]), row.sum()]) for i, row in enumerate(x)])
+
+
 USES = (
     chosen_rows,
     pairs,
@@ -75,6 +90,8 @@ USES = (
     decided_by_floats,
     ends,
     as_an_index,
+    segments,
+    nested_tuples,
 )
 
 

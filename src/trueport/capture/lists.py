@@ -103,6 +103,16 @@ class TracedList(list):  # type: ignore[type-arg]
         parts = [_stacked(part) for part in self.held.parts if holds_items(part)]
         return torch.cat(parts) if len(parts) > 1 else _copied(parts[0])
 
+    def as_numbers(self) -> torch.Tensor:
+        """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
+        rows = self.rows()
+        if len(rows.shape.columns) == 1 and not rows.shape.columns[0].is_packed:
+            return self.whole()
+        try:
+            return rows.table()
+        except NotAlike:
+            return torch.as_tensor(self._mixed())
+
     def joined(self, axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
         pieces: list[torch.Tensor] = []

@@ -7,10 +7,12 @@ whose sizes differ from item to item are packed one after the other, with a tabl
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
 from trueport.capture.disagreement import Disagreement
@@ -297,6 +299,15 @@ class Rows:
     def exactly(self, count: int) -> list[Any]:
         """All items, where there are so many."""
         return [self.at(i) for i in range(count)]
+
+    def table(self) -> torch.Tensor:
+        """The items, nested lists and tuples of numbers, as the rows of one tensor."""
+        if any(column.is_packed or column.sizes for column in self.shape.columns):
+            raise NotAlike
+        places = np.array(self.shape.structure.build(range(len(self.shape.columns))))
+        dtype = functools.reduce(torch.promote_types, (column.dtype for column in self.shape.columns))
+        columns = [tensor.to(dtype) for tensor in self.read().tensors]
+        return torch.stack([columns[i] for i in places.flatten().tolist()], 1).reshape(-1, *places.shape)
 
     @property
     def only(self) -> tuple[Column, tuple[torch.Tensor, ...]]:

@@ -194,7 +194,7 @@ def _padded(
 
 def _tensor(data: TracedList, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
     """A list of numbers as a tensor: floats get the default dtype, as in eager."""
-    whole = data.whole()
+    whole = data.as_numbers()
     default = torch.get_default_dtype() if whole.dtype is torch.float64 else whole.dtype
     return whole.to(dtype or default)
 
