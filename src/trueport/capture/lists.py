@@ -229,16 +229,19 @@ class TracedList(list):  # type: ignore[type-arg]
         bounds = (index.start, index.stop)
         if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
             return TracedList(list.__getitem__(self, index))
-        if index.step == -1 and bounds == (None, None):
-            backwards = self.copy()
+        if index.step == -1 and index.stop == -1:
+            return TracedList()
+        if index.step == -1 and (forwards := _turned(index)) is not None:
+            backwards = self.copy() if forwards == slice(None) else self[forwards]
             backwards.reverse()
             return backwards
-        if index.step not in (None, 1):
+        if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
         try:
-            return TracedList.of(Parts((self.rows().part(*bounds),)))
+            part = self.rows().part(*bounds)
         except NotAlike:
             return self._mixed()
+        return TracedList.of(Parts((part,))) if index.step in (None, 1) else _every(part, index.step)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
@@ -335,6 +338,21 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (list, (list(self),))
+
+
+def _every(rows: Rows, step: int) -> TracedList:
+    """The first of each `step` items."""
+    trace: Any = TRACE.trace
+    picked = OpenSequence((rows.length + step - 1) // step, lambda i: rows.at(i * step))
+    return TracedList.of(trace.collect(picked, lambda item: item).held)
+
+
+def _turned(index: slice) -> slice | None:
+    """The slice that takes the items of a backward one in their own order; None where its bounds are traced."""
+    first, last = index.start, index.stop
+    if not all(bound is None or isinstance(bound, int) for bound in (first, last)):
+        return None
+    return slice(None if last is None else last + 1, None if first in (None, -1) else first + 1)
 
 
 def is_open(value: Any) -> bool:

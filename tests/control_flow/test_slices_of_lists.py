@@ -1,0 +1,38 @@
+"""Slices with a step of a list that a loop left with an open number of items."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.control_flow.kept_alive import ROWS, assert_kept_alive, rows
+
+CUTS = ["-2::-1", "3:-3:-1", ":1:-1", "1:-1:-1", "1:-1:2", "::3", "::-1"]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_list_of_open_length_is_cut_with_a_step(cut):
+    bounds = slice(*(int(bound) if bound else None for bound in cut.split(":")))
+
+    def model(x):
+        items = [x[:1]]
+        for i in range(x.shape[0]):
+            items.append(x[i : i + 1] * i)
+        return torch.cat([x[:1], *items[bounds]])
+
+    assert_kept_alive(model, *rows(4), rows(1, 2, 3, 9), dynamic_shapes=ROWS)
+
+
+def test_a_pyramid_is_gone_down_and_up_again():
+    """Levels of different sizes, as many as the picture has, taken from the last but one to the first."""
+
+    def model(x):
+        levels = [x]
+        while levels[-1].shape[0] > 2:
+            levels.append((levels[-1][::2] + levels[-1].mean(0)) / 2)
+        y = levels[-1]
+        for level in levels[-2::-1]:
+            y = y.repeat_interleave(2, 0)[: level.shape[0]] + level
+        return y, len(levels)
+
+    assert_kept_alive(model, *rows(9), rows(1, 2, 4, 17), dynamic_shapes=ROWS)
