@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 
+from trueport.capture.nearby import classes_near, rooms_near
 from trueport.capture.places import Places
 
 _Cache = functools._lru_cache_wrapper
-_NOT_USERS = frozenset({"torch", "numpy", "trueport", "sympy"})
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ class _Held:
         """What stands for it while it is called through."""
         function = self.cache.__wrapped__
         return type(self.raw)(function) if isinstance(self.raw, (staticmethod, classmethod)) else function
-
-
-def _is_users(module: str) -> bool:
-    root = module.partition(".")[0]
-    return root not in _NOT_USERS and root not in sys.stdlib_module_names
 
 
 @contextlib.contextmanager
@@ -63,13 +56,7 @@ def caches_left_alone(model: torch.nn.Module, places: Places, through: bool) -> 
 
 def _near(model: torch.nn.Module, places: Places) -> Iterator[_Held]:
     """In the classes of the model's parts, in their modules, and in the modules that those import."""
-    parts = list(model.modules())
-    classes = {base for part in parts for base in type(part).__mro__ if _is_users(base.__module__)}
-    functions = {value for part in parts for value in vars(part).values() if isinstance(value, FunctionType)}
-    rooms = {sys.modules[made.__module__] for made in (*classes, *functions) if made.__module__ in sys.modules}
-    imported = {value for room in rooms for value in vars(room).values() if isinstance(value, ModuleType)}
-    rooms |= {room for room in imported if _is_users(room.__name__)}
-    for holder in (*classes, *rooms):
+    for holder in (*classes_near(model), *rooms_near(model)):
         for name, raw in list(vars(holder).items()):
             cache = raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw
             code = getattr(getattr(cache, "__wrapped__", None), "__code__", None)

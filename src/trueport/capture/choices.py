@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from trueport.capture.chosen import Chosen, chosen, later, made_of
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item
 from trueport.capture.merging import Symbolic
 from trueport.capture.rows import held_together
@@ -22,10 +23,45 @@ from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+_NUMBERS = (bool, int, float, *Symbolic)
 _NOTHING = object()
 
 
+class OpenKey:
+    """A key that is made of free sizes, in a dict: `cache[x.shape[2], x.shape[3]] = grid`.
+
+    Two are the same entry where they are the same expression. Free sizes are the same all through a run; of a number
+    that another round of a loop would give another value, there is no such key.
+    """
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self._parts = tuple(_expression(part) for part in (key if isinstance(key, tuple) else (key,)))
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenKey) and self._parts == other._parts
+
+
+def _expression(part: Any) -> Any:
+    return (OpenKey, part.node.expr) if isinstance(part, Symbolic) else part
+
+
+def is_of_sizes(key: Any) -> bool:
+    """Whether a key is made of free sizes, and of plain numbers and texts beside them."""
+    symbolic = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, Symbolic)]
+    return bool(symbolic) and all(isinstance(part, torch.SymInt) and _is_size(part) for part in symbolic)
+
+
+def _is_size(number: torch.SymInt) -> bool:
+    return not any(number.node.shape_env.made_since(symbol, 0) for symbol in number.node.expr.free_symbols)
+
+
 def is_traced_key(key: Any) -> bool:
+    if isinstance(key, tuple):
+        return any(isinstance(part, Symbolic) for part in key)
     if isinstance(key, torch.Tensor):
         return key.dim() == 0 and key.dtype in _INTEGERS
     return isinstance(key, (*Symbolic, OpenText, Chosen))
@@ -38,6 +74,8 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
     if isinstance(key, torch.Tensor) and not isinstance(container, _SEQUENCES):
         raise KeyError(key)  # as in eager: a tensor is found by identity only
     number = key.item() if isinstance(key, torch.Tensor) else key
+    if not isinstance(container, _SEQUENCES) and is_of_sizes(key) and _holds(container, OpenKey(key)):
+        return container[OpenKey(key)]
     if isinstance(container, _SEQUENCES):
         values = list(container)
         alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
@@ -46,7 +84,7 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         count = len(values)
         tests: list[Callable[[], Any]] = [later(_is_position, number, i, count) for i in range(count)]
     else:
-        keys = [k for k in container if _may_be(number, k)]
+        keys = [k for k in container if _may_be(number, k) and _holds(container, k)]
         values = [container[k] for k in keys]
         tests = [later(_is_key, number, k) for k in keys]
     if default is not _NOTHING:
@@ -69,12 +107,16 @@ def _under_each(container: Any, key: Chosen, default: Any) -> Any:
 
 
 def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
-    """Give a dict a value under the one of its keys that a traced one is; that it is one of them is assumed."""
-    held = contains(container, key)
-    if held is False:
-        raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
-    if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
-        TRACE.trace.check(held, KeyError)
+    """Give a dict a value under a traced key: one of those that are there, which is assumed where it is not known; or a
+    new one, if free sizes are all that it is made of."""
+    if is_of_sizes(key):
+        container[OpenKey(key)] = value
+    else:
+        held = contains(container, key)
+        if held is False:
+            raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
+        if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
+            TRACE.trace.check(held, KeyError)
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
 
@@ -85,8 +127,18 @@ def _itself(value: Any) -> Any:
 
 def contains(container: Any, key: Any) -> Any:
     """Whether a mapping holds a traced key."""
-    found = [k for k in container if _may_be(key, k)]
+    if is_of_sizes(key) and _holds(container, OpenKey(key)):
+        return True
+    found = [k for k in container if _may_be(key, k) and _holds(container, k)]
     return RUNTIME_FUNCTIONS.or_(False, *[later(_is_key, key, k) for k in found])
+
+
+def _holds(container: Any, key: Any) -> bool:
+    """Whether a key is there; one that an arm may have put there has to be known by now."""
+    held = key in container
+    if held and isinstance(key, OpenKey) and isinstance(container[key], Disagreement):
+        container[key].complain()
+    return held
 
 
 def attribute(owner: Any, name: OpenText) -> Any:
@@ -102,7 +154,17 @@ def _may_be(key: Any, candidate: Any) -> bool:
         return key.where(lambda one: one == candidate) is not False
     if isinstance(key, OpenText):
         return isinstance(candidate, str) and key.number_in(candidate) is not None
-    return isinstance(candidate, (bool, int, float))
+    if isinstance(candidate, OpenKey):
+        candidate = candidate.key
+    if isinstance(key, tuple):
+        return isinstance(candidate, tuple) and len(key) == len(candidate) and all(map(_may_be_part, key, candidate))
+    return isinstance(candidate, _NUMBERS)
+
+
+def _may_be_part(part: Any, candidate: Any) -> bool:
+    if isinstance(part, _NUMBERS) and isinstance(candidate, _NUMBERS):
+        return isinstance(part, Symbolic) or isinstance(candidate, Symbolic) or part == candidate
+    return bool(part == candidate)
 
 
 def _is_key(key: Any, candidate: Any) -> Any:
@@ -110,6 +172,11 @@ def _is_key(key: Any, candidate: Any) -> Any:
         return key.where(lambda one: one == candidate)
     if isinstance(key, OpenText):
         return key.number == key.number_in(candidate)
+    if isinstance(candidate, OpenKey):
+        candidate = candidate.key
+    if isinstance(key, tuple):
+        pairs = zip(key, candidate, strict=True)
+        return RUNTIME_FUNCTIONS.and_(True, *[later(_is_key, *pair) for pair in pairs])
     return _is_truth(key, candidate) if isinstance(key, torch.SymBool) else key == candidate
 
 

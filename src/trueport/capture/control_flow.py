@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture import builtin_sequences, iterating  # noqa: F401  (they register themselves)
+from trueport.capture import builtin_sequences, iterating, made_by_type  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
@@ -60,9 +60,10 @@ class Arm:
 class ControlFlow(Questions):
     """What a running trace offers to rewritten code."""
 
-    def __init__(self, tracer: Tracer, model: torch.nn.Module) -> None:
+    def __init__(self, tracer: Tracer, roots: Sequence[Any]) -> None:
         super().__init__(tracer)
-        self._model = model
+        self.roots = roots
+        """What any arm may change: the model, and the containers that are globals of the user's."""
         self.loops = Loops(self)
 
     # --- branches
@@ -134,7 +135,7 @@ class ControlFlow(Questions):
 
         `in_arm` gives what a value is known to be where the arm runs.
         """
-        world = World([self._model, *before, *state.look()], [arm], state.names)
+        world = World([*self.roots, *before, *state.look()], [arm], state.names)
         sharing = self.tracer.writes.sharing
         try:
             with self.tracer.region() as region, sharing.arm() as shared, self.tracer.writes.watched() as writes:

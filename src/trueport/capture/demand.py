@@ -13,6 +13,7 @@ from trueport.capture.failures import place_of
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
+from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
@@ -69,7 +70,7 @@ class Demand:
         """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it."""
         frame = places.deciding_frame()
         if frame is None:
-            self.require(places.frame_calling("numel"), places)  # `x.shape.numel()`
+            self.require(places.frame_calling(ASKING_IN_C), places)
             return False
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.

@@ -35,7 +35,7 @@ class Rounds:
     def trace(self, step: Step, iteration: int | None = None) -> Round:
         """One round; that with number `iteration`, or any."""
         tracer, sharing = self._tracer, self._tracer.writes.sharing
-        roots = [self._plan.control._model, *self._plan.before, *self._plan.state.look()]
+        roots = [*self._plan.control.roots, *self._plan.before, *self._plan.state.look()]
         world = World(roots, self._plan.blocks, self._plan.state.names)
         try:
             point, mark = sharing.writes, tracer.symbols.shapes.mark()

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.choices import OpenKey
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts
@@ -64,6 +65,9 @@ def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any],
             why = keys_differ(merging, "attribute")
             tracer.one_sided.update({(id(change.container), key): why for key in then.keys() ^ orelse.keys()})
             tracer.demand.require_callers(tracer.places)  # they may ask `hasattr`
+        elif all(isinstance(key, OpenKey) for key in then.keys() ^ orelse.keys()):  # harmless until it is asked for
+            unsure = dict.fromkeys(then.keys() ^ orelse.keys(), keys_differ(merging))
+            then, orelse = {**then, **unsure}, {**orelse, **unsure}
         else:
             tracer.demand.require_makers(change.owner, tracer.places)
             keys_differ(merging).complain()

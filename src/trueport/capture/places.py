@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -112,14 +113,10 @@ class Places:
             frame = frame.f_back
         return None
 
-    def frame_calling(self, method: str) -> FrameType | None:
-        """The frame of the user's that calls a method of this name right now, which asks in C++ for a plain number."""
+    def frame_calling(self, names: frozenset[str]) -> FrameType | None:
+        """The frame of the user's that is calling something of these names, which asks in C++ for a plain number."""
         frame = self.asking_frame()
-        if frame is None:
-            return None
-        done = [i for i in dis.get_instructions(frame.f_code) if i.offset < frame.f_lasti]
-        loads = (i.argval for i in reversed(done) if i.opname in ("LOAD_METHOD", "LOAD_ATTR"))
-        return frame if next(loads, None) == method else None
+        return frame if frame is not None and _calls(frame.f_code, frame.f_lasti, names) else None
 
     def asking_frame(self, through: CodeType | None = None) -> FrameType | None:
         """The frame of the user's that asks for a plain number or bool right now; None where torch itself does.
@@ -148,3 +145,23 @@ class Places:
     def is_size_machinery(code: CodeType) -> bool:
         """Frames that only carry a question about a size: SymInt's methods, the ShapeEnv, sympy, ourselves."""
         return any(part in code.co_filename for part in _SIZE_MACHINERY)
+
+
+@functools.lru_cache(maxsize=1024)
+def _calls(code: CodeType, at: int, names: frozenset[str]) -> bool:
+    """Whether the expression that is being evaluated holds one of the names."""
+    instructions = list(dis.get_instructions(code))
+    now = next((i.positions for i in instructions if i.offset == at), None)
+    if now is None or now.lineno is None:
+        return False
+    begin, end = (now.lineno, now.col_offset), (now.end_lineno, now.end_col_offset)
+    for each in instructions:
+        place = each.positions
+        if each.argval in names and each.opname in _LOADS and place is not None:
+            inside = begin <= (place.lineno, place.col_offset) and (place.end_lineno, place.end_col_offset) <= end
+            if inside:
+                return True
+    return False
+
+
+_LOADS = frozenset({"LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME"})

@@ -169,7 +169,8 @@ class Questions:
             return False
         if isinstance(container, TracedDict) and container.is_open:
             container.why.complain()
-        return len(container) > 0  # an empty list may be one that earlier rounds of a loop filled
+        # an empty list may be one that earlier rounds of a loop filled
+        return len(container) > 0 or (isinstance(container, dict) and choices.is_of_sizes(key))
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
         found = choices.looked_up(container, key, *default)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
 
+from trueport.capture.nearby import classes_near, rooms_near
+from trueport.source import Where
+from trueport.torch_internals import FakeTensor, FunctionalTensor
+
 _TENSOR_DICTS = ("_parameters", "_buffers")
 _DEPTH = 4
+_FEW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +92,57 @@ class Snapshot:
         for container, was in self._containers.values():
             if _same_items(container, was):
                 continue
-            container.clear()
-            container.extend(was) if isinstance(container, list) else container.update(was)
+            _fill(container, was)
+
+
+class Surroundings:
+    """Lists, dicts and sets that are names of the user's modules and classes, such as a cache of grids by size, and the
+    names that forward may bind anew (`global grid`). What a trace puts there, no eager call can use."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        near: list[type | ModuleType] = [*classes_near(model), *rooms_near(model)]
+        self._holders = [(holder, dict(vars(holder))) for holder in near]
+        self._containers = [
+            (value, type(value)(value)) for _, names in self._holders for value in _containers_in(names)
+        ]
+        self.users = [
+            value
+            for holder, names in self._holders
+            if _is_users_own(holder)
+            for value in _containers_in(names)
+            if len(value) <= _FEW
+        ]
+        """Those of files that the user wrote, which the arms of a branch may change; no vocabularies."""
+
+    def restore(self) -> None:
+        for container, was in self._containers:
+            if not _same_items(container, was):
+                _fill(container, was)
+        for holder, names in self._holders:
+            for name, value in list(vars(holder).items()):
+                if _is_of_a_trace(value):
+                    setattr(holder, name, names[name]) if name in names else delattr(holder, name)
+
+
+def _containers_in(names: dict[str, Any]) -> list[Any]:
+    return [v for name, v in names.items() if type(v) in (dict, list, set) and not name.startswith("__")]
+
+
+def _is_users_own(holder: type | ModuleType) -> bool:
+    room = sys.modules.get(holder.__module__) if isinstance(holder, type) else holder
+    file = getattr(room, "__file__", None)
+    return file is not None and not Where(file, 1).is_installed
+
+
+def _is_of_a_trace(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_of_a_trace, value))
+    return isinstance(value, (FakeTensor, FunctionalTensor, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _fill(container: Any, content: Any) -> None:
+    container.clear()
+    container.extend(content) if isinstance(container, list) else container.update(content)
 
 
 def _same_items(now: Any, was: Any) -> bool:

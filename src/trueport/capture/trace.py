@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.lending import lent_isinstance
 from trueport.capture.lists import TracedList, first_open
 from trueport.capture.number_methods import numbers_like_pythons
-from trueport.capture.snapshot import Snapshot
+from trueport.capture.snapshot import Snapshot, Surroundings
 from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
@@ -119,12 +119,12 @@ def _trace(
     fickle: frozenset[MemoryKey],
 ) -> Graph:
     tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
-    snapshot = Snapshot(job.model)
+    snapshot, around = Snapshot(job.model), Surroundings(job.model)
     try:
         with (
             _modes(tracer),
             _module_paths(job.model, tracer),
-            _control_flow(tracer, job.model),
+            _control_flow(tracer, [job.model, *around.users]),
             lent_isinstance(job.model),
             caches_left_alone(job.model, tracer.places, demand.through_caches),
             numbers_like_pythons(tracer.places),
@@ -142,6 +142,7 @@ def _trace(
     finally:
         tracer.places.end()
         snapshot.restore()
+        around.restore()
 
 
 @contextlib.contextmanager
@@ -172,9 +173,9 @@ def _modes(tracer: Tracer) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _control_flow(tracer: Tracer, model: torch.nn.Module) -> Iterator[None]:
+def _control_flow(tracer: Tracer, roots: Sequence[Any]) -> Iterator[None]:
     """Rewritten code on this thread asks this trace."""
-    before, TRACE.trace = TRACE.trace, ControlFlow(tracer, model)
+    before, TRACE.trace = TRACE.trace, ControlFlow(tracer, roots)
     try:
         yield
     finally:

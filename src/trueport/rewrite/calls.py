@@ -18,6 +18,13 @@ BUILTINS = frozenset(
     " reduce accumulate chain product takewhile".split()
 )
 
+TENSOR_TYPES = frozenset(
+    "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor"
+    " BoolTensor".split()
+)
+"""Called, they make a tensor of numbers, and read each as a plain one."""
+ASKING_IN_C = TENSOR_TYPES | {"numel"}
+"""`torch.Tensor([n])` and `x.shape.numel()` ask for plain numbers without any Python in between."""
 _MODULES = frozenset({"math", "np", "numpy", "itertools", "functools"})
 _MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
 """Imported by name as well: `from math import sqrt`."""
@@ -31,9 +38,11 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     called = node.func
     if isinstance(called, ast.Name) and called.id == "super" and not node.args and not node.keywords:
         return _explicit_super(rewriter, node)
-    is_builtin = isinstance(called, ast.Name) and (called.id in BUILTINS or called.id in _MATH)
-    if isinstance(called, ast.Attribute) and called.attr == "get" and 1 <= len(node.args) <= 2 and not node.keywords:
-        return same_place(runtime("get", called.value, *node.args), node)
+    is_builtin = isinstance(called, ast.Name) and called.id in BUILTINS | _MATH | TENSOR_TYPES
+    is_builtin |= isinstance(called, ast.Attribute) and called.attr in TENSOR_TYPES
+    by_key = isinstance(called, ast.Attribute) and 1 <= len(node.args) <= 2 and not node.keywords
+    if by_key and isinstance(called, ast.Attribute) and called.attr in ("get", "setdefault"):
+        return same_place(runtime(called.attr, called.value, *node.args), node)
     if isinstance(called, ast.Attribute) and called.attr == "numel" and not node.args and not node.keywords:
         return same_place(runtime("numel", called.value), node)
     is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _MODULES
@@ -43,30 +52,52 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     return node
 
 
-_PLAIN_KEYS = (ast.Slice, ast.Tuple, ast.Constant, ast.UnaryOp)
+_PLAIN_KEYS = (ast.Slice, ast.Constant, ast.UnaryOp)
+
+
+def _is_plain(key: ast.expr) -> bool:
+    """Slices, and what is written down plainly."""
+    return isinstance(key, _PLAIN_KEYS) or (isinstance(key, ast.Tuple) and any(map(_is_plain, key.elts)))
 
 
 def rewrite_lookup(rewriter: Rewriter, node: ast.Subscript) -> ast.expr:
-    """`table[key]` where the key may be traced. Slices, and what is written down plainly, stay."""
+    """`table[key]` where the key may be traced."""
     rewriter.generic_visit(node)
-    if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, _PLAIN_KEYS):
+    if not isinstance(node.ctx, ast.Load) or _is_plain(node.slice):
         return node
     return same_place(runtime("item", node.value, node.slice), node)
 
 
-def rewrite_storing(node: ast.Assign) -> ast.stmt:
+def rewrite_storing(node: ast.Assign) -> ast.stmt | list[ast.stmt]:
     """`table[key] = value`, after its parts were rewritten."""
     target = node.targets[0]
-    if len(node.targets) > 1 or not isinstance(target, ast.Subscript) or isinstance(target.slice, _PLAIN_KEYS):
+    if len(node.targets) > 1:
+        return _one_by_one(node)
+    if not isinstance(target, ast.Subscript) or _is_plain(target.slice):
         return node
     return same_place(ast.Expr(value=runtime("put_item", node.value, target.value, target.slice)), node)
+
+
+def _one_by_one(node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+    """`row = table[key] = value`: the name first, and the table from the name, if nothing else there reads it."""
+    names = [target for target in node.targets if isinstance(target, ast.Name)]
+    stores = [target for target in node.targets if isinstance(target, ast.Subscript) and not _is_plain(target.slice)]
+    read = {part.id for target in stores for part in ast.walk(target) if isinstance(part, ast.Name)}
+    first = next((each for each in names if each.id not in read), None)
+    if not stores or first is None or len(names) + len(stores) != len(node.targets):
+        return node
+    statements: list[ast.stmt] = [same_place(ast.Assign(targets=list(names), value=node.value), node)]
+    for target in stores:
+        stored = rewrite_storing(same_place(ast.Assign(targets=[target], value=name(first.id)), node))
+        statements += stored if isinstance(stored, list) else [stored]
+    return statements
 
 
 def rewrite_updating(rewriter: Rewriter, node: ast.AugAssign) -> ast.stmt:
     """`table[key] += value`: the table and the key are evaluated once, and the item before the value."""
     rewriter.generic_visit(node)
     target = node.target
-    if not isinstance(target, ast.Subscript) or isinstance(target.slice, _PLAIN_KEYS):
+    if not isinstance(target, ast.Subscript) or _is_plain(target.slice):
         return node
     word = ast.Constant(_IN_PLACE[type(node.op)])
     update = runtime("update_item", target.value, target.slice, word, rewriter.lazily(node.value))

@@ -256,6 +256,15 @@ class RuntimeFunctions(Comparing, Patterns):
             return trace.looked_up(container, key, *(default or (None,)))
         return container.get(key, *default)
 
+    def setdefault(self, container: Any, key: Any, *default: Any) -> Any:
+        """`container.setdefault(key, default)`, of whatever has such a method."""
+        trace = TRACE.trace
+        if trace is None or not isinstance(container, dict) or not trace.decides_lookup(container, key):
+            return container.setdefault(key, *default)
+        value = trace.looked_up(container, key, *(default or (None,)))
+        trace.put_under(container, key, value)
+        return value
+
     @staticmethod
     def numel(value: Any) -> Any:
         """`x.shape.numel()`, in which torch would ask for plain numbers; and `numel` of anything else."""
