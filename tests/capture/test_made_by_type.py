@@ -1,4 +1,4 @@
-"""`torch.Tensor(...)`, `torch.LongTensor(...)` and `x.new(...)` with numbers that are known only when the model runs."""
+"""`torch.Tensor(...)`, `torch.LongTensor(...)` and `x.new(...)` with numbers that only the run knows."""
 
 from __future__ import annotations
 

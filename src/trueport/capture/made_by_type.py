@@ -52,10 +52,8 @@ def of_sizes_or_items(dtype: torch.dtype, *args: Any) -> torch.Tensor:
     """Numbers one by one, or a torch.Size, are the sizes of a tensor that nobody has written; a list is its items."""
     if len(args) != 1 or isinstance(args[0], (int, torch.SymInt, torch.Size)):
         return torch.empty(args[0] if isinstance(args[0], torch.Size) else args, dtype=dtype)
-    if is_open(args[0]):
-        listed: torch.Tensor = torch.as_tensor(args[0], dtype=dtype)
-        return listed
-    return tensor_of(args[0], dtype=dtype)
+    made: torch.Tensor = (torch.as_tensor if is_open(args[0]) else tensor_of)(args[0], dtype=dtype)
+    return made
 
 
 for _name in TYPES:
