@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+import trueport
 from tests.lower.ops.faithful import faithful, operators
 
 IMAGE = ({0, 2, 3},)
@@ -111,6 +112,21 @@ def test_at_the_places_of_a_grid(mode):
         ]
 
     faithful(forward, image(), torch.rand(2, 4, 5, 2) * 3 - 1.5, free=({0, 2, 3}, {0, 1}))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+def test_at_places_that_are_nowhere_or_far_away(mode, padding):
+    """A width of 1 makes the places not a number; and the runtime's integers overflow for those far outside."""
+
+    def forward(x, grid):
+        return F.grid_sample(x, grid / (x.shape[-1] - 1), mode=mode, padding_mode=padding, align_corners=True)
+
+    args = torch.randn(1, 2, 3, 4), torch.randn(1, 3, 4, 2)
+    program = trueport.export(forward, args, dynamic_shapes=({3: "w"}, {2: "w"}), verify=False)
+    for width, scale in ((4, 1.0), (1, 1.0), (4, 1e10)):
+        given = torch.randn(1, 2, 3, width), torch.randn(1, 3, width, 2) * scale
+        torch.testing.assert_close(program(*given), forward(*given), equal_nan=True, rtol=1e-4, atol=1e-4)
 
 
 def test_at_the_places_of_a_grid_in_a_volume():

@@ -14,6 +14,8 @@ from trueport.lower.tensor import Tensor
 _MODES = ("linear", "nearest", "cubic")
 _MODES_BEFORE_20 = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
+_FAR = 100.0
+"""In half pictures: outside of any neighbourhood from which a border pixel is sampled."""
 _RUNTIME_SAMPLES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
@@ -21,16 +23,28 @@ _RUNTIME_SAMPLES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 def grid_sampler(
     op: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"""
+    """grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)
+
+    1. A place far outside the picture is its border to eager, and nothing to the runtime, whose integers overflow: it
+       is brought nearer first.
+    2. Where a place is not a number (a grid divided by `width - 1`, of a width that is 1) or infinite, eager's weights
+       are not numbers either, and the nearest pixel is outside; the runtime takes a pixel. So they are made so, where
+       sizes are free.
+    """
     modes = _MODES if op.opset >= 20 else _MODES_BEFORE_20
     inner = input.element if input.dtype in _RUNTIME_SAMPLES else ir.DataType.FLOAT
+    mode, padding = modes[interpolation_mode], _PADDINGS[padding_mode]
+    places = op.cast(grid, inner)
+    free = not all(isinstance(size, int) for size in (*input.known_sizes, *grid.known_sizes))
+    near = op.Clip(places, op.const(-_FAR, inner), op.const(_FAR, inner)) if padding == "border" else places
+    if free and mode == "nearest" and padding == "zeros":
+        near = op.Where(op.Equal(op.Mul(places, 0), 0), places, op.const(_FAR, inner))
     sampled = op.GridSample(
-        op.cast(input, inner),
-        op.cast(grid, inner),
-        mode=modes[interpolation_mode],
-        padding_mode=_PADDINGS[padding_mode],
-        align_corners=int(align_corners),
+        op.cast(input, inner), near, mode=mode, padding_mode=padding, align_corners=int(align_corners)
     )
+    if free and mode != "nearest" and (padding == "zeros" or mode == modes[2]):
+        nowhere = op.ReduceSum(op.Mul(places, 0), op.ints(-1), keepdims=0)
+        sampled = op.Add(sampled, op.Unsqueeze(nowhere, op.ints(1)))
     return op.cast(sampled, input.element)
 
 
