@@ -31,6 +31,9 @@ class Kind(Enum):
     KEY = "the key of one of those vectors"
     MAYBE = "a vector or None"
     FUNCTION = "a function from a vector to a vector"
+    STATE = "a tuple of two vectors"
+    BOX = "an object that holds a vector h and an int k, which others may set"
+    RECORD = "a named tuple of the same"
 
 
 @dataclass

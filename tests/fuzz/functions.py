@@ -56,7 +56,7 @@ class Functions(Statements):
         inner.names = Names({**read, "a": Kind.VECTOR})
         inner.inputs = frozenset(inner.names.kinds)
         inner.returned, inner.budget = (Kind.VECTOR,), 1
-        outer = [n for n in self.names.of(Kind.INT) if n not in self.inputs]
+        outer = [n for n in self.names.of(Kind.INT) if n not in self.inputs and "." not in n]
         lines: Lines = []
         if outer and self.chance(0.4):
             number = self.random.choice(outer)

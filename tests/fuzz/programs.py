@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from tests.fuzz.containers import Containers
 from tests.fuzz.expressions import Kind, Names
 from tests.fuzz.functions import Functions
+from tests.fuzz.idioms import FIRST, HEAD, METHODS, Idioms
 from tests.fuzz.statements import Lines
 
 _HEAD = """\
+import contextlib
 import functools
+import typing
 
 import torch
 from torch import nn
@@ -40,10 +43,11 @@ def above(rows, least):
 _CLASS = """\
 
 
-class Net(nn.Module):
+class Net(Base):
     def __init__(self):
         super().__init__()
         self.lin = nn.Linear(3, 3)
+        self.layers = nn.ModuleList([Layer(1), Layer(-2)])
         self.last = None
         self.count = 0
 
@@ -71,6 +75,7 @@ _FIRST = {
     "out": (Kind.LIST, "[]"),
     "d": (Kind.DICT, '{"a": y, "b": y * 2, "k": 1}'),
     "best": (Kind.MAYBE, "None"),
+    **FIRST,
 }
 """The names that forward may begin with."""
 
@@ -83,7 +88,7 @@ def write_program(random: Random) -> str:
     if random.random() < 0.3:
         helper = ["@plain", *helper]
     part = _function(random, "part(self, a, j)", (Kind.VECTOR,))
-    return _HEAD + "\n".join(helper) + "\n" + _CLASS + _text(part) + "\n" + _text(_forward(random))
+    return _HEAD + HEAD + "\n".join(helper) + "\n" + _CLASS + METHODS + _text(part) + "\n" + _text(_forward(random))
 
 
 def programs() -> st.SearchStrategy[str]:
@@ -91,7 +96,7 @@ def programs() -> st.SearchStrategy[str]:
     return st.integers(0, 2**64).map(lambda seed: write_program(Random(seed)))
 
 
-class _Grammar(Functions, Containers):
+class _Grammar(Idioms, Functions, Containers):
     """All of the little language."""
 
 
@@ -118,7 +123,7 @@ def _forward(random: Random) -> Lines:
     made.budget = random.choice([4, 6, 9, 12])
     lines = ["self.last = y", "self.count = 0"]
     for name, (kind, value) in _FIRST.items():
-        if name in ("h", "z") or random.random() < 0.4:
+        if name in ("h", "z") or random.random() < 0.3:
             lines.append(f"{name} = {value}")
             made.names.kinds[name] = kind
     while made.budget > 0:

@@ -27,6 +27,7 @@ _LETTERS = {
     Kind.KEY: "key",
     Kind.MAYBE: "best",
     Kind.FUNCTION: "act",
+    Kind.STATE: "state",
 }
 _DIGESTS = {
     **dict.fromkeys((Kind.VECTOR, Kind.ROWS, Kind.MATRIX, Kind.SCALAR), "{}.sum()"),
@@ -38,6 +39,8 @@ _DIGESTS = {
     Kind.KEY: '(1 if {} == "a" else 2)',
     Kind.MAYBE: "(0 if {0} is None else {0}.sum())",
     Kind.FUNCTION: "{}(y).sum()",
+    Kind.STATE: "({0}[0].sum() + {0}[1].sum() * 2)",
+    **dict.fromkeys((Kind.BOX, Kind.RECORD), "({0}.h.sum() + {0}.k)"),
 }
 
 

@@ -43,7 +43,7 @@ def test_programs_are_faithful_or_diagnosed(number: int) -> None:
 
 def test_the_grammar_has_every_form() -> None:
     """Of the forms that the programs are made for, none has been lost from the grammar."""
-    text = "".join(write_program(Random(number)) for number in range(200))
+    text = "".join(write_program(Random(number)) for number in range(400))
     forms = [
         "if ",
         "elif ",
@@ -71,7 +71,19 @@ def test_the_grammar_has_every_form() -> None:
     forms += ["match ", "with torch.no_grad()", "self.last =", "self.count", "helper(", "self.part(", "self.level"]
     forms += [" is None", " and ", " or ", "not ", "any(", "all(", "sum(", "max(", ".item()", ".shape[0]", "assert "]
     forms += ['d["a"]', ".add_(", "[1:] +=", ".t()", ", q):", " in (0, 2, 3)", "raise ", "@plain", "self.larger("]
-    forms += [" in above(", "[4] if "]
+    forms += [" in above(", "[4] if ", "weigh(*[", "fold(", "max([", "self.step(", "finally:", "with counted(self):"]
+    forms += [
+        "box.h",
+        "box.add(",
+        "._replace(",
+        "state[",
+        "self.h",
+        "self.seen",
+        "self.table",
+        ".append(lambda a",
+        "*more",
+    ]
+    forms += ["[::2]", ".split(2)", "in self.layers", ".setdefault(", ".pop(0)", ".reverse()", "TABLE[", "divmod("]
     assert [form for form in forms if form not in text] == []
 
 
