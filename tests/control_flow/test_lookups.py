@@ -120,11 +120,38 @@ def test_an_item_replaced_at_a_traced_place():
 
 
 def test_an_item_that_is_written_in_place_is_never_a_copy():
-    """`same[i] += 1` writes to `x` itself where that is the item: right, or told."""
+    """`same[i] += 1` writes to `x` itself where that is the item."""
 
     def model(t, x):
-        same = [x, x + 1, x + 2]
+        same = [x * 1, x + 1, x + 2]
+        first, named = same[0], {"a": same[1], "b": x - 1}
         same[int(t)] += 1
-        return torch.stack(same), x * 2
+        named["a" if t > 1 else "b"] *= 2
+        return torch.stack(same), first * 2, named["a"], named["b"]
+
+    assert_kept_alive(model, THREE[1], THREE)
+
+
+def test_sums_by_label():
+    def model(labels, rows):
+        listed, named = [torch.zeros(3), torch.zeros(3)], {"odd": torch.zeros(3), "even": torch.zeros(3), "seen": 0}
+        for label, row in zip(labels, rows, strict=True):
+            listed[int(label) // 2] += row
+            named["odd" if label % 2 == 1 else "even"] -= row
+            named["seen"] += 1
+        return torch.stack(listed), named["odd"], named["even"] * named["seen"]
+
+    many = [(torch.randint(0, 4, (count,)), torch.randn(count, 3)) for count in (0, 1, 7)]
+    free = ({0: torch.export.Dim("count", min=0)}, {0: torch.export.Dim("count", min=0)})
+    assert_kept_alive(model, (torch.tensor([1, 2, 3]), torch.randn(3, 3)), many, dynamic_shapes=free, loops=1)
+
+
+def test_an_item_that_a_method_writes_may_be_any_of_them():
+    """Which of them is written is known only when the model runs, and all are read: told."""
+
+    def model(t, x):
+        same = [x * 1, x + 1, x + 2]
+        same[int(t)].add_(1)
+        return torch.stack(same)
 
     assert refused(model, THREE[1]).code == "TP103"

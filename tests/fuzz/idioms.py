@@ -262,6 +262,7 @@ class Idioms(Statements):
                 lambda: [f'{d}["{self.random.choice(_KEYS[:2])}"].add_(1)'],
                 lambda: [f"{d}[{self.name(Kind.KEY)}] = {self.vector(1)}" if self.has(Kind.KEY) else "pass"],
                 lambda: [f'{d}.pop("c", None)'],
+                lambda: [f"{d}[{self.name(Kind.KEY)}] += 1" if self.has(Kind.KEY) else "pass"],
             ]
         )()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.chosen import Chosen, chosen, later, made_of
+from trueport.capture.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item
 from trueport.capture.merging import Symbolic
@@ -119,6 +119,44 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
             TRACE.trace.check(held, KeyError)
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
+
+
+def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]) -> bool:
+    """`table[key] += value`: in the arm of each candidate, that very tensor is written.
+
+    False where no tensor is among them: numbers are looked up and put back. Eager evaluates the item before the value.
+    """
+    if isinstance(container, list):
+        number, count = key.item() if isinstance(key, torch.Tensor) else key, len(container)
+        found = [(i, later(_is_position, number, i, count)) for i in range(count)]
+    elif isinstance(container, dict) and not isinstance(key, torch.Tensor):
+        found = [(k, later(_is_key, key, k)) for k in container if _may_be(key, k)]
+    else:
+        return False
+    items = {k: container[k] for k, _ in found}
+    if not any(isinstance(item, torch.Tensor) for item in items.values()):
+        return False
+    if isinstance(container, dict):
+        _check_held(container, key)
+    given = value()
+    arms = tuple(later(_update, container, k, item, change, given) for k, item in items.items())
+    pick(tuple(test for _, test in found), arms)
+    return True
+
+
+def _update(container: Any, key: Any, item: Any, change: Callable[[Any, Any], Any], given: Any) -> None:
+    changed = change(item, given)
+    if changed is not item:
+        container[key] = changed
+
+
+def _check_held(container: dict[Any, Any], key: Any) -> None:
+    """That a traced key is one of those of a dict is assumed: eager raises where it is not."""
+    held = contains(container, key)
+    if held is False:
+        raise KeyError(str(key))
+    if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
+        TRACE.trace.check(held, KeyError)
 
 
 def _itself(value: Any) -> Any:

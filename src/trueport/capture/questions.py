@@ -181,6 +181,11 @@ class Questions:
     def put_under(self, container: Any, key: Any, value: Any) -> None:
         choices.put_under(container, key, value)
 
+    def update_under(
+        self, container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]
+    ) -> bool:
+        return choices.update_under(container, key, change, value)
+
     def holds(self, container: Any, item: Any) -> Any:
         if isinstance(container, TracedDict) and container.is_open and not choices.is_traced_key(item):
             return container.presence(item)

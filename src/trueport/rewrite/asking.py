@@ -83,6 +83,9 @@ class Trace(Protocol):
     def put_under(self, container: Any, key: Any, value: Any) -> None:
         """A dict is given a value under one of its plain keys, which a traced one chooses."""
 
+    def update_under(self, container: Any, key: Any, change: Callable[[Any, Any], Any], value: Thunk) -> bool:
+        """`table[key] += value` where a traced key chooses among tensors; False where none of them is one."""
+
     def holds(self, container: Any, item: Any) -> Any:
         """Whether a container holds an item, where either is traced; None where Python can tell."""
 

@@ -245,8 +245,12 @@ class RuntimeFunctions(Comparing, Patterns):
             container[key] = value
 
     def update_item(self, container: Any, key: Any, word: str, value: Thunk) -> None:
+        trace, change = TRACE.trace, getattr(operator, word)
+        decides = trace is not None and trace.decides_lookup(container, key)
+        if trace is not None and decides and trace.update_under(container, key, change, value):
+            return
         item = self.item(container, key)
-        self.put_item(getattr(operator, word)(item, value()), container, key)
+        self.put_item(change(item, value()), container, key)
 
     @staticmethod
     def get(container: Any, key: Any, *default: Any) -> Any:
