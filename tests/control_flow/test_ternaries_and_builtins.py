@@ -231,7 +231,7 @@ def test_a_loop_that_reads_a_name_before_it_is_assigned_is_refused_at_the_line()
     assert found.where.line == model.__code__.co_firstlineno + 2
 
 
-def test_a_raise_that_is_caught_is_refused():
+def test_a_raise_that_is_caught_outside_a_loop_is_refused():
     """Eager goes on in the `except`; dropped, the model would go on as if nothing had been raised."""
 
     def checked(x):
@@ -241,14 +241,16 @@ def test_a_raise_that_is_caught_is_refused():
 
     def model(x):
         try:
-            return checked(x) * 2
+            for row in x:
+                x = x + checked(row)
+            return x
         except (KeyError, ValueError):
             return x - 5
 
-    found = refused(model, (torch.ones(3),))
+    found = refused(model, (torch.ones(3, 2),), dynamic_shapes=ROWS)
     assert found.code == "TP105"
     assert found.where.line == checked.__code__.co_firstlineno + 1
-    assert found.also[0].where.line == model.__code__.co_firstlineno + 3
+    assert found.also[0].where.line == model.__code__.co_firstlineno + 5
 
 
 def test_a_raise_that_another_except_does_not_catch_is_dropped():

@@ -78,6 +78,7 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         return container[OpenKey(key)]
     if isinstance(container, _SEQUENCES):
         values = list(container)
+        _fails_unless(lambda: _within(number, len(values)), IndexError)
         alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
         if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
             return get_item(held_together(torch.stack(values), values), number)
@@ -87,11 +88,24 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         keys = [k for k in container if _may_be(number, k) and _holds(container, k)]
         values = [container[k] for k in keys]
         tests = [later(_is_key, number, k) for k in keys]
+    if default is _NOTHING and not isinstance(container, _SEQUENCES):
+        _fails_unless(lambda: contains(container, number), KeyError)
     if default is not _NOTHING:
         values, tests = [*values, default], [*tests, lambda: True]
     if not values:
         raise KeyError(str(key))
     return chosen(tests, values)
+
+
+def _fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
+    if TRACE.trace is not None:
+        TRACE.trace.check_if_caught(test, error)
+
+
+def _within(number: Any, count: int) -> Any:
+    if isinstance(number, torch.SymBool):
+        number = torch.sym_ite(number, 1, 0)
+    return (number >= -count) & (number < count)
 
 
 def _under_each(container: Any, key: Chosen, default: Any) -> Any:

@@ -16,6 +16,7 @@ from trueport.capture import builtin_sequences, iterating, made_by_type  # noqa:
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
+from trueport.capture.forks import Forking, Forks
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import TracedList
@@ -24,7 +25,7 @@ from trueport.capture.maybe import known
 from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.questions import Questions
-from trueport.capture.raising import as_raised, refuse_if_caught
+from trueport.capture.raising import as_raised, catcher, refuse_if_caught
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.short_circuits import combined, needs_no_branch
@@ -32,6 +33,7 @@ from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, contents_after, fill
 from trueport.capture.writes import Write
 from trueport.errors import ExportError
+from trueport.rewrite.forks import Fork
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
@@ -65,29 +67,42 @@ class ControlFlow(Questions):
         self.roots = roots
         """What any arm may change: the model, and the containers that are globals of the user's."""
         self.loops = Loops(self)
+        self.forks = Forks(self)
 
     # --- branches
 
     def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+        run = self.forks.run
+        number = -1 if run is None else run.next_number()
         if (
             isinstance(test, torch.SymBool)
             and (answer := self.tracer.symbols.shapes.settled(test.node.expr)) is not None
         ):
             return then() if answer else orelse()
+        if run is not None and number in run.settled:
+            return then() if self.forks.take(run, number, test, state) else orelse()
+        if self.tracer.demand.is_fork(self.tracer.places):
+            self.forks.fork(run, number, test)
         before = state.get()
         place = self.tracer.places.here()
         mark = self.tracer.symbols.shapes.mark()
-        arms = [self._trace_where(test, holds, arm, state, before) for arm, holds in ((then, True), (orelse, False))]
+        both = ((then, True), (orelse, False))
+        try:
+            arms = [self._trace_where(test, holds, arm, state, before) for arm, holds in both]
+        except Forking as inner:
+            if run is not None and inner.run is run:  # a branch in an arm: this one has to be settled before
+                raise Forking(run, number, test) from None
+            raise
         if arms[0].raised and arms[1].raised:
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:
-                refuse_if_caught(type(arm.raised), self.tracer.places)
+                self._raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
                 self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
-                return self._take(other, state)
+                return self.take(other, state)
         if state is OF_A_TEST and needs_no_branch(test, arms):
             for arm in arms:
-                self._take(arm, state)
+                self.take(arm, state)
             return combined(test, arms)
         regions = (arms[0].region, arms[1].region)
         left = contents_after(arms[0].changes), contents_after(arms[1].changes)
@@ -126,7 +141,13 @@ class ControlFlow(Questions):
         """What a value on which the arms disagree does when it is used."""
         frame = self.tracer.places.asking_frame()
         code, line = (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
-        return lambda: self.tracer.demand.want_tail(code, line)
+        callers = [(each.f_code, each.f_lineno) for each in self.tracer.places.users_frames()]
+
+        def again() -> None:
+            self.tracer.demand.want_tail(code, line)
+            self.tracer.demand.want_ways(code, line, callers)
+
+        return again
 
     def trace_arm(
         self, arm: Callable[[], Any], state: State, before: tuple[Any, ...], in_arm: Callable[[Any], Any] = lambda v: v
@@ -159,7 +180,18 @@ class ControlFlow(Questions):
             state.put(before)
         return traced
 
-    def _take(self, arm: Arm, state: State) -> Any:
+    def _raised(self, kind: type[Exception], fork: Callable[[], None]) -> None:
+        """One arm raises: where the user's code would go on with the error, the statement that does runs for each."""
+        caught = catcher(kind, self.tracer.places)
+        if caught is not None:
+            self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
+            fork()
+        refuse_if_caught(kind, self.tracer.places)
+
+    def forked(self, block: Callable[[], Any], state: State) -> Any:
+        return self.forks.trace(block, state)
+
+    def take(self, arm: Arm, state: State) -> Any:
         """Only this arm can run: its nodes belong to the scope around it."""
         self.tracer.regions[-1].nodes += arm.region.nodes
         self.tracer.writes.sharing.join(arm.shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import sympy
 
@@ -14,7 +14,8 @@ from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.calls import ASKING_IN_C
-from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting
+from trueport.rewrite.forks import Fork
+from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 
@@ -30,6 +31,7 @@ _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
 _MOST_TAILS = 6
 """Each doubles what follows it."""
+_MOST_FORKS = 8
 
 
 class NeedsRewrite(BaseException):
@@ -62,7 +64,11 @@ class Demand:
 
     def __init__(self, rewriting: Rewriting | None = None, libraries: bool = False) -> None:
         self._rewriting, self._libraries = rewriting, libraries
+        self._pending: BaseException | None = None
         self._tails_left = _MOST_TAILS
+        self._forks_left = _MOST_FORKS
+        self._parting: set[tuple[str, int]] = set()
+        """The lines of branches for whose ways a statement around them is run."""
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
@@ -90,7 +96,20 @@ class Demand:
 
     def require_code(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
         if self._rewriting is not None and not self._rewriting.covers(code):
-            raise NeedsRewrite(code, place, roots)
+            self._raise(NeedsRewrite(code, place, roots))
+
+    def _raise(self, again: BaseException) -> NoReturn:
+        self._pending = again
+        raise again
+
+    def begin(self) -> None:
+        """A trace begins."""
+        self._pending = None
+
+    def end(self) -> None:
+        """A trace went on to its end; not so if a bare `except:` of the user's stopped what was to begin it anew."""
+        if self._pending is not None:
+            raise self._pending
 
     def require_callers(self, places: Places) -> None:
         """Ask for all of the user's functions that run just now, one after the other."""
@@ -110,7 +129,7 @@ class Demand:
             if init.__code__.co_filename != _GENERATED:
                 self.require_code(init.__code__, places.here(), (cls,))
             elif self._rewriting is not None and self._rewriting.exchange(init.__closure__ or (), list, _new_list):
-                raise NeedsTail(init.__code__.co_firstlineno)
+                self._raise(NeedsTail(init.__code__.co_firstlineno))
 
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""
@@ -120,7 +139,7 @@ class Demand:
             return
         if "unhashable" in text and not self.through_caches:
             self.through_caches = True
-            raise NeedsTail(0)
+            self._raise(NeedsTail(0))
         frames = [f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code)]
         if frames:
             self.require(frames[-1], places, place_of(failure.__traceback__, places))
@@ -131,7 +150,33 @@ class Demand:
             return
         if self._rewriting.add_tail(code, line):
             self._tails_left -= 1
-            raise NeedsTail(line)
+            self._raise(NeedsTail(line))
+
+    def want_fork(self, code: CodeType, fork: Fork) -> None:
+        """Start again with a statement that is run for each way through it; returns where that was tried."""
+        if self._rewriting is None or self._forks_left == 0:
+            return
+        self.require_code(code, Place((Where(code.co_filename, fork.line, code.co_qualname),)))
+        if self._rewriting.add_tail(code, fork):
+            self._forks_left -= 1
+            self._raise(NeedsTail(fork.line))
+
+    def want_ways(self, code: CodeType | None, line: int, callers: list[tuple[CodeType, int]]) -> None:
+        """Start again with the rest of what calls the function of a branch run for each of its arms."""
+        if code is None:
+            return
+        self._parting.add((code.co_filename, line))
+        first, last = function_around(code.co_filename, line)
+        for caller, at in callers:
+            if caller.co_filename != code.co_filename or not first <= at <= last:
+                self.want_fork(caller, Fork(at, rest=True))
+
+    def is_fork(self, places: Places) -> bool:
+        """Whether the branch that is met just now is one for whose arms a statement around it is run."""
+        if not self._parting:
+            return False
+        frame = places.asking_frame()
+        return frame is not None and (frame.f_code.co_filename, frame.f_lineno) in self._parting
 
     def rewrite(self, needed: NeedsRewrite, model: object) -> None:
         assert self._rewriting is not None

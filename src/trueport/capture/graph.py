@@ -20,6 +20,7 @@ import torch
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import FreeSize, Leaf
 from trueport.load.structures import Structure
+from trueport.rewrite.functions import Tails
 from trueport.source import Place
 from trueport.torch_internals import OpOverload
 
@@ -175,5 +176,5 @@ class Graph:
     """The user's functions whose decisions are held by regions."""
     functions: tuple[FunctionType, ...] = ()
     """The function objects that ran them, or made functions that did."""
-    tails: Mapping[CodeType, frozenset[int]] = field(default_factory=dict)
+    tails: Mapping[CodeType, Tails] = field(default_factory=dict)
     """Of those, the lines of the branches that hold the rest of their block."""

@@ -64,6 +64,10 @@ class Loops:
         """False where the first round is another than the others: it has to be traced on its own."""
         plan = Plan(self._control, state, self._tracer.places.here(), blocks)
         rounds, learner = Rounds(plan), Learner(plan)
+        with self._control.forks.running(None):
+            return self._run(plan, rounds, learner, step, trips, first)
+
+    def _run(self, plan: Plan, rounds: Rounds, learner: Learner, step: Step, trips: Any, first: Any) -> bool:
         first_round = False
         for _ in range(_MOST_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sized
 from functools import partial
 from types import FunctionType, GeneratorType
@@ -19,20 +20,20 @@ from trueport.capture.lists import is_open
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import Symbolic
 from trueport.capture.pieces import unbind
-from trueport.capture.raising import refuse_if_caught
+from trueport.capture.raising import catcher, fail
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _MOST_UNKNOWN = 1000
 """Rounds of a loop that a traced value ends, over an iterable that does not tell its length."""
 
 
-class Questions:
+class Questions(ABC):
     """The part of a trace's control flow that records no regions."""
 
     def __init__(self, tracer: Tracer) -> None:
@@ -46,6 +47,10 @@ class Questions:
         if known is None:
             self._things.append(thing)
         return len(self._things) - 1 if known is None else known
+
+    @abstractmethod
+    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+        """Both arms as regions."""
 
     # --- tests
 
@@ -101,9 +106,21 @@ class Questions:
             if sizes and expr.free_symbols <= known.size_symbols.keys():
                 known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
                 return
-        refuse_if_caught(error, self.tracer.places)
+        if catcher(error, self.tracer.places) is not None:
+            self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
+            return
         said = "an assertion" if error is AssertionError else f"what would be a {error.__name__} in eager"
         self.drop(f"{said} cannot fail in ONNX: the model goes on as if it held", place)
+
+    def check_if_caught(self, test: Callable[[], Any], error: type[Exception]) -> None:
+        """What eager raises an error for, if the user's code goes on with that; otherwise it is taken to hold."""
+        if catcher(error, self.tracer.places) is None:
+            return
+        truth = self.truth(test())
+        if truth is False:
+            fail(error)
+        if truth is not True:
+            self.check(truth, error)
 
     def drop(self, message: str, place: Any) -> None:
         dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
@@ -235,3 +252,7 @@ class Questions:
             if isinstance(side, Disagreement):
                 side.complain()
         return left is right
+
+
+def _nothing() -> None:
+    return None

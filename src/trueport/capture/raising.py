@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import linecache
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, NoReturn
 
 from trueport.capture.places import Places
 from trueport.diagnostics.base import Label, Severity
@@ -25,6 +29,13 @@ def as_raised(failure: Exception, places: Places) -> Exception | None:
     return failure if _is_users_raise(failure, places) else None
 
 
+def fail(kind: type[Exception]) -> NoReturn:
+    """Raise an error as eager would in an operation of Python's own, which the trace carries out otherwise."""
+    raised = kind("raised where the model runs")
+    raised.tp_as_python = True  # type: ignore[attr-defined]
+    raise raised
+
+
 def reads_unbound(failure: Exception, places: Places) -> bool:
     """Whether code read a name that is not bound there; in rewritten code the name holds a stand-in, which fails."""
     if isinstance(failure, NameError):
@@ -34,6 +45,8 @@ def reads_unbound(failure: Exception, places: Places) -> bool:
 
 def _is_users_raise(failure: Exception, places: Places) -> bool:
     """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
+    if hasattr(failure, "tp_as_python"):
+        return True
     last = _users_last(failure, places)
     return last is not None and dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
@@ -48,7 +61,7 @@ def _users_last(failure: Exception, places: Places) -> TracebackType | None:
 
 def refuse_if_caught(kind: type[Exception], places: Places) -> None:
     """An arm that raises can be dropped only where eager would end with the error; an `except` would go on."""
-    caught = _catcher(kind, places)
+    caught = catcher(kind, places)
     if caught is None and not issubclass(kind, StopIteration):
         return
     raise ExportError(
@@ -58,40 +71,85 @@ def refuse_if_caught(kind: type[Exception], places: Places) -> None:
                 place=places.here(),
                 severity=Severity.ERROR,
                 label="raises or not when the model runs",
-                also=(Label(caught, "caught here"),) if caught is not None else (),
+                also=(Label(caught.where, "caught here"),) if caught is not None else (),
                 fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
             )
         ]
     )
 
 
-def _catcher(kind: type[Exception], places: Places) -> Where | None:
-    """The line of the `except` of the user's that would catch an error raised here."""
+@dataclass(frozen=True)
+class Catcher:
+    """A statement of the user's that would go on after an error."""
+
+    code: CodeType
+    line: int
+    where: Where
+    """The line that says so."""
+
+
+def catcher(kind: type[Exception], places: Places) -> Catcher | None:
+    """The `try` or `with` of the user's that would catch an error raised here."""
     names = {base.__name__ for base in kind.__mro__}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not places.is_outermost(frame):
         if not places.is_foreign(frame.f_code):
             file = frame.f_code.co_filename
-            for handler in _handlers_around("".join(linecache.getlines(file)), frame.f_lineno):
-                if handler.type is None or names & {*_names(handler.type)}:
-                    return Where(file, handler.lineno, frame.f_code.co_qualname)
+            for attempt in _around("".join(linecache.getlines(file)), frame.f_lineno):
+                line = _catching_line(attempt, names, frame, places)
+                if line is not None:
+                    return Catcher(frame.f_code, attempt.lineno, Where(file, line, frame.f_code.co_qualname))
         frame = frame.f_back
     return None
 
 
-def _handlers_around(source: str, line: int) -> Iterator[ast.ExceptHandler]:
-    for attempt in _attempts(source):
+def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameType, places: Places) -> int | None:
+    if isinstance(attempt, ast.With):
+        stops = any(_may_suppress(item.context_expr, frame, places) for item in attempt.items)
+        return attempt.lineno if stops else None
+    for handler in attempt.handlers:
+        if handler.type is None or names & {*_names(handler.type)}:
+            return handler.lineno
+    return None
+
+
+def _may_suppress(manager: ast.expr, frame: FrameType, places: Places) -> bool:
+    """Whether leaving a `with` may end an error: its `__exit__` is the user's, or it is `suppress`."""
+    made = _named(manager.func if isinstance(manager, ast.Call) else manager, frame)
+    if made is suppress:
+        return True
+    written = inspect.unwrap(made) if callable(made) else None  # of a `@contextmanager`: the generator
+    if isinstance(written, FunctionType):
+        return written is not made and not places.is_foreign(written.__code__)
+    leaving = getattr(made, "__exit__", None)
+    code = getattr(leaving, "__code__", None)
+    return code is not None and not places.is_foreign(code)
+
+
+def _named(expression: ast.expr, frame: FrameType) -> Any:
+    """What a dotted name stands for in a frame; None where that cannot be told."""
+    if isinstance(expression, ast.Attribute):
+        return getattr(_named(expression.value, frame), expression.attr, None)
+    if not isinstance(expression, ast.Name):
+        return None
+    return {**frame.f_globals, **frame.f_locals}.get(expression.id)
+
+
+def _around(source: str, line: int) -> Iterator[ast.Try | ast.With]:
+    """The statements around a line that may catch an error, innermost first."""
+    for attempt in reversed(_attempts(source)):
         if attempt.body[0].lineno <= line <= (attempt.body[-1].end_lineno or 0):
-            yield from attempt.handlers
+            yield attempt
 
 
 @lru_cache(maxsize=64)
-def _attempts(source: str) -> tuple[ast.Try, ...]:
+def _attempts(source: str) -> tuple[ast.Try | ast.With, ...]:
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return ()
-    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Try) and node.handlers)
+    found = (node for node in ast.walk(tree) if isinstance(node, (ast.Try, ast.With)))
+    return tuple(sorted(found, key=lambda node: node.lineno))
 
 
 def _names(kinds: ast.expr) -> Iterator[str]:

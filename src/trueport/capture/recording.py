@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import torch
 
@@ -37,6 +39,26 @@ SAME_VALUE = {aten.detach.default, aten.alias.default, aten.lift_fresh.default, 
 _ITEMS = {aten._local_scalar_dense.default, aten.item.default}
 
 
+Recorded: TypeAlias = list[tuple[Node, Any]]
+"""What was recorded in one region, with what each call returned."""
+
+
+class Reuse:
+    """What a statement recorded when it was begun before: the same calls, in the same order, give the same values."""
+
+    def __init__(self, before: Recorded, region: Region) -> None:
+        self._before, self._region = iter(before), region
+
+    def find(self, op: OpOverload, args: Any, kwargs: Any, here: Region) -> tuple[Node, Any] | None:
+        if here is not self._region:
+            return None
+        node, returned = next(self._before, (None, None))
+        if node is not None and node.op is op and node.args == args and node.kwargs == kwargs:
+            return node, returned
+        self._before = iter(())  # another way from here on
+        return None
+
+
 class Recording(ABC):
     """The regions being written, and the values in them. (See `tracer.py` for what comes before.)"""
 
@@ -52,6 +74,8 @@ class Recording(ABC):
         self.is_leaf = is_leaf
         self.asking = False
         """Whether torch is asked for the result of an operator, which is not to be recorded."""
+        self.reuse: Reuse | None = None
+        self._recorded: tuple[Region, Recorded] | None = None
         self._bound_items: dict[Any, list[Region]] = {}
         self._read_in: dict[int, list[torch.Tensor]] = {}
         """By region, the tensors whose numbers were first asked for in it."""
@@ -76,6 +100,9 @@ class Recording(ABC):
                 return known
         if op in BY_STRIDES:
             must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
+        again = self._recorded_before(op, args, kwargs)
+        if again is not None:
+            return again
         returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
         self._note_unsupported(op, args, kwargs)
         self._append(op, args, kwargs, returned)
@@ -113,6 +140,36 @@ class Recording(ABC):
         node = Node(op, self._note(args), noted_kwargs, outputs, returns, self.places.here())
         self.regions[-1].nodes.append(node)
         self.constants.made_by(node)
+        self._keep(node, returned)
+
+    @contextlib.contextmanager
+    def recorded_in(self, region: Region, recorded: Recorded, reuse: Reuse) -> Iterator[None]:
+        """Keeps what is recorded in a region, and takes from `reuse` what was recorded there before."""
+        before = self._recorded, self.reuse
+        self._recorded, self.reuse = (region, recorded), reuse
+        try:
+            yield
+        finally:
+            self._recorded, self.reuse = before
+
+    def _keep(self, node: Node, returned: Any) -> None:
+        if self._recorded is not None and self._recorded[0] is self.regions[-1]:
+            self._recorded[1].append((node, returned))
+
+    def _recorded_before(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        if self.reuse is None:
+            return None
+        noted = {k: self._note(v) for k, v in kwargs.items()}
+        found = self.reuse.find(op, self._note(args), noted, self.regions[-1])
+        if found is None:
+            return None
+        self._keep(*found)
+        return self._twin(found[1])
+
+    def _twin(self, returned: Any) -> Any:
+        if isinstance(returned, (list, tuple)):
+            return type(returned)(self._twin(r) for r in returned)
+        return self._same_value(returned) if isinstance(returned, torch.Tensor) else returned
 
     def _new_value(self, fake: torch.Tensor) -> Value:
         signature = self.memory.signature(fake)
@@ -158,6 +215,9 @@ class Recording(ABC):
         size = SizeValues(self.symbols, self.constants).number(self.value(fake))
         if size is not None:
             return size
+        again = self._recorded_before(op, (fake,), {})
+        if again is not None:
+            return again
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
         expr = returned.node.expr
@@ -170,6 +230,7 @@ class Recording(ABC):
             kind = float if isinstance(returned, torch.SymFloat) else int
             node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
             self.regions[-1].nodes.append(node)
+            self._keep(node, returned)
         return returned
 
     def leave(self, region: Region) -> None:

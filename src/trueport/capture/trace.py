@@ -120,6 +120,7 @@ def _trace(
 ) -> Graph:
     tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
     snapshot, around = Snapshot(job.model), Surroundings(job.model)
+    demand.begin()
     try:
         with (
             _modes(tracer),
@@ -133,10 +134,12 @@ def _trace(
             args, kwargs = job.call.build(traced.arguments)
             tracer.places.begin(sys._getframe())
             returned = job.model(*args, **kwargs)
+            demand.end()
             return _finish(job, tracer, traced, returned, snapshot, state)
     except (ExportError, WritesInPlace, ReadsState):
         raise
     except Exception as failure:
+        demand.end()
         demand.retry(failure, tracer.places)
         raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure
     finally:

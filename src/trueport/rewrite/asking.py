@@ -42,6 +42,9 @@ class Trace(Protocol):
     def branch(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
         """Both arms as regions; what they return and bind is merged."""
 
+    def forked(self, block: Thunk, state: State) -> Any:
+        """The block; where a branch in what it calls parts for longer than its own block, the block in both arms."""
+
     def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
         """A loop that goes on while a traced test holds; `first` is the test's first answer."""
 
@@ -105,6 +108,9 @@ class Trace(Protocol):
 
     def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
         """The rest of the program may rely on this: eager raises the error where it does not hold."""
+
+    def check_if_caught(self, test: Thunk, error: type[Exception]) -> None:
+        """The same, where nothing is to be told unless the user's code goes on with the error."""
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""

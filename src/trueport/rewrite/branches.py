@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, runtime, same_place, thunk
+from trueport.rewrite.forks import is_fork
 
 if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
     returns = hasattr(node, "tp_returns")
+    if is_fork(node):
+        return _rewrite_fork(rewriter, node, returns)
     state, arguments = rewriter.scope.state([node.body, node.orelse], node.test)
     test = rewriter.visit(only_asked(node.test))
     then, then_name = rewriter.scope.block("then", [], rewriter.block(node.body), node.test)
@@ -26,6 +29,14 @@ def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
     call = runtime("if_return" if returns else "if_", test, name(then_name), name(else_name), *arguments)
     last = ast.Return(value=call) if returns else ast.Expr(value=call)
     return [*state, then, orelse, same_place(last, node.test)]
+
+
+def _rewrite_fork(rewriter: Rewriter, node: ast.If, returns: bool) -> list[ast.stmt]:
+    state, arguments = rewriter.scope.state([node.body], node.test)
+    block, block_name = rewriter.scope.block("block", [], rewriter.block(node.body), node.test)
+    call = runtime("forked", name(block_name), *arguments)
+    last = ast.Return(value=call) if returns else ast.Expr(value=call)
+    return [*state, block, same_place(last, node.test)]
 
 
 def rewrite_ternary(rewriter: Rewriter, node: ast.IfExp) -> ast.expr:

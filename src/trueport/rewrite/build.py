@@ -34,9 +34,11 @@ def negation(value: ast.expr) -> ast.expr:
 
 def runtime(function: str, *args: ast.expr) -> ast.Call:
     """A call of one of the runtime's functions."""
-    return ast.Call(
-        func=ast.Attribute(value=ast.Constant(RUNTIME), attr=function, ctx=ast.Load()), args=list(args), keywords=[]
-    )
+    return ast.Call(func=runtime_attribute(function), args=list(args), keywords=[])
+
+
+def runtime_attribute(attribute: str) -> ast.Attribute:
+    return ast.Attribute(value=ast.Constant(RUNTIME), attr=attribute, ctx=ast.Load())
 
 
 def thunk(value: ast.expr) -> ast.Lambda:

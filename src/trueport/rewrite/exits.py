@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trueport.rewrite.build import assign, name, negation, same_place
+from trueport.rewrite.forks import is_fork
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -216,6 +217,10 @@ def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:
         if isinstance(statement, ast.If) and contains(statement, ast.Return):
             rest = statements[i + 1 :]
             body, orelse = statement.body, statement.orelse
+            if is_fork(statement):
+                statement.body = _ending([*body, *rest], statement)
+                statement.tp_returns = True  # type: ignore[attr-defined]
+                return [*out, statement]
             if always_leaves(body):
                 orelse = [*orelse, *rest]
             elif always_leaves(orelse):

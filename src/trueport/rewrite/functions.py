@@ -14,16 +14,19 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 from trueport.rewrite.build import RUNTIME
 from trueport.rewrite.finding import everywhere, near
+from trueport.rewrite.forks import Fork
 from trueport.rewrite.rewriter import rewrite
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.rewrite.unsupported import Unsupported
 
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _LOCK = threading.RLock()
+Tails: TypeAlias = frozenset[int | Fork]
+"""Lines of branches that hold the rest of their block, and statements that are run for each way."""
 
 
 class Refused(Exception):
@@ -39,7 +42,7 @@ class Rewriting:
     """The functions that are rewritten at the moment. `end` puts everything back."""
 
     rewritten: dict[CodeType, CodeType] = field(default_factory=dict)
-    _tails: dict[CodeType, frozenset[int]] = field(default_factory=dict)
+    _tails: dict[CodeType, Tails] = field(default_factory=dict)
     _originals: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
     _cells: list[tuple[CellType, object]] = field(default_factory=list)
     _ours: dict[CodeType, CodeType] = field(default_factory=dict)
@@ -47,7 +50,7 @@ class Rewriting:
     _roots: dict[CodeType, tuple[Any, ...]] = field(default_factory=dict)
     """Where the functions that run a code were looked for; nothing where that was everywhere."""
 
-    def tails(self, code: CodeType) -> frozenset[int]:
+    def tails(self, code: CodeType) -> Tails:
         """The lines of the branches that hold the rest of their block."""
         return self._tails.get(code, frozenset())
 
@@ -74,8 +77,8 @@ class Rewriting:
             self._roots[code] = () if asked_before else (*self._roots.get(code, ()), *roots)
             self._replace(code, replacement)
 
-    def add_tail(self, code: CodeType, line: int) -> bool:
-        """Rewrite a function again, with the rest of the block in both arms of the branch on this line.
+    def add_tail(self, code: CodeType, line: int | Fork) -> bool:
+        """Rewrite a function again, with the rest of the block in both arms of the branch on this line, or a fork.
 
         False where that was done already, or where `code` is not a part of a rewritten function.
         """
@@ -153,13 +156,13 @@ def with_inner(code: CodeType) -> Iterator[CodeType]:
             yield from with_inner(constant)
 
 
-def rewritten_code(code: CodeType, tails: frozenset[int] = frozenset()) -> CodeType:
+def rewritten_code(code: CodeType, tails: Tails = frozenset()) -> CodeType:
     """The rewritten form of a function's code; made once."""
     return _rewritten_code(code, code.co_filename, tails)
 
 
 @functools.lru_cache(maxsize=1024)
-def _rewritten_code(code: CodeType, _file: str, tails: frozenset[int]) -> CodeType:
+def _rewritten_code(code: CodeType, _file: str, tails: Tails) -> CodeType:
     """Codes of two files are equal where their text is, and each needs its own file in its tracebacks."""
     node, classes = find_definition(code)
     try:
@@ -169,7 +172,7 @@ def _rewritten_code(code: CodeType, _file: str, tails: frozenset[int]) -> CodeTy
     return compile_in_place(made, code, classes)
 
 
-def rewritten_definition(code: CodeType, tails: frozenset[int] = frozenset()) -> ast.FunctionDef:
+def rewritten_definition(code: CodeType, tails: Tails = frozenset()) -> ast.FunctionDef:
     """The rewritten form of a function as syntax, to be shown."""
     node, _ = find_definition(code)
     return rewrite(copy.deepcopy(node), tails)
@@ -185,6 +188,14 @@ def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
             "a function whose source does not match its file", code.co_firstlineno, "save and reload the file"
         )
     return min(found, key=lambda each: _extent(each[0]))  # of lambdas in lambdas, the innermost
+
+
+def function_around(file: str, line: int) -> tuple[int, int]:
+    """The first and the last line of the innermost function that holds a line."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    spans = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(_module(file, line)) if isinstance(n, kinds)]
+    around = [span for span in spans if span[0] <= line <= span[1]]
+    return max(around, default=(line, line))
 
 
 def _extent(node: ast.FunctionDef) -> tuple[int, int]:

@@ -7,13 +7,13 @@ from types import CodeType
 from typing import Any
 
 from trueport.rewrite.build import RUNTIME, name
-from trueport.rewrite.functions import rewritten_definition
+from trueport.rewrite.functions import Tails, rewritten_definition
 
 _PLUMBING = ("tp_put_", "tp_set_")
-_WITH_STATE = ("if_", "if_return", "while_", "for_")
+_WITH_STATE = ("if_", "if_return", "while_", "for_", "forked")
 
 
-def readable(code: CodeType, tails: frozenset[int] = frozenset()) -> str:
+def readable(code: CodeType, tails: Tails = frozenset()) -> str:
     """The rewritten form of a function, under its file and line. `trueport.…` is what decides in a trace."""
     shown = _Readable().visit(rewritten_definition(code, tails))
     text = ast.unparse(ast.fix_missing_locations(shown))

@@ -8,21 +8,25 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from trueport.rewrite import booleans, branches, calls, comprehensions, generators, loops, matches
-from trueport.rewrite.build import function, name, runtime, same_place
+from trueport.rewrite.build import function, name, runtime, runtime_attribute, same_place
 from trueport.rewrite.exits import Exits
+from trueport.rewrite.forks import Fork, with_forks
 from trueport.rewrite.names import bound_names
 from trueport.rewrite.scope import FunctionScope
 from trueport.rewrite.tails import with_tails_inside
 from trueport.rewrite.unsupported import Unsupported
 
 
-def rewrite(node: ast.FunctionDef, tails: Collection[int] = ()) -> ast.FunctionDef:
+def rewrite(node: ast.FunctionDef, tails: Collection[int | Fork] = ()) -> ast.FunctionDef:
     """A function that decides everything through the runtime. `node` is changed in place.
 
-    Branches tested on the lines of `tails` take the rest of their block into both arms.
+    Branches tested on the lines of `tails` take the rest of their block into both arms; the forks among them are
+    statements that are run for each way through what they call.
     """
     _refuse(node)
-    node.body = with_tails_inside(matches.as_branches(node.body), tails)
+    lines = [tail for tail in tails if isinstance(tail, int)]
+    node.body = with_tails_inside(matches.as_branches(node.body), lines)
+    node.body = with_forks(node.body, sorted(tail for tail in tails if isinstance(tail, Fork)))
     return Rewriter().function(node)
 
 
@@ -117,6 +121,12 @@ class Rewriter(ast.NodeTransformer):
         if node.value is None:
             return None
         return same_place(ast.Assign(targets=[node.target], value=node.value), node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        """A bare `except:` lets through what the trace itself raises to start again."""
+        if node.type is None:
+            node.type = same_place(runtime_attribute("any_error"), node)
+        return self.generic_visit(node)
 
     def visit_While(self, node: ast.While) -> Any:
         return loops.rewrite_while(self, node)

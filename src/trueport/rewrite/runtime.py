@@ -30,6 +30,9 @@ _CONVERTED: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s")
 class RuntimeFunctions(Comparing, Patterns):
     """The functions that rewritten code calls, as one object that its constants can hold."""
 
+    any_error = Exception
+    """What a bare `except:` of the user's catches in rewritten code."""
+
     # --- names
 
     @staticmethod
@@ -57,6 +60,12 @@ class RuntimeFunctions(Comparing, Patterns):
         if isinstance(truth, bool):
             return then() if truth else orelse()
         return trace.branch(truth, then, orelse, State(*state))
+
+    @staticmethod
+    def forked(block: Thunk, *state: Any) -> Any:
+        """A statement, and maybe the rest of its block, run for each way through a branch in what it calls."""
+        trace = TRACE.trace
+        return block() if trace is None else trace.forked(block, State(*state))
 
     def ternary(self, test: Any, then: Thunk, orelse: Thunk) -> Any:
         return self.if_return(test, then, orelse, tuple, _nothing, (), tuple)

@@ -1,0 +1,120 @@
+"""Statements that are traced once for each way through a branch in what they call (see rewrite/forks.py).
+
+Where a branch parts for longer than its block, nothing of Python's can take up the rest of the program twice. So the
+statement is begun anew: a first run comes to the branch and gives its test, and is undone; then an `If` is made of that
+test, whose arms are the whole statement, each with the way through that branch settled. What the first run recorded up
+to the branch belongs to the scope around the `If`, and the arms take it from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from trueport.capture.maybe import known
+from trueport.capture.recording import Recorded, Reuse
+from trueport.rewrite.runtime import State
+
+if TYPE_CHECKING:
+    from trueport.capture.control_flow import ControlFlow
+
+_MOST_WAYS = 8
+"""Branches that one statement is run for: each may double it."""
+
+
+@dataclass
+class Run:
+    """One run of a forked statement: the ways that are settled, by the number of the branch that is met."""
+
+    settled: Mapping[int, bool]
+    met: int = 0
+    facts: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    recorded: Recorded = field(default_factory=list)
+
+    def next_number(self) -> int:
+        self.met += 1
+        return self.met - 1
+
+
+class Forking(BaseException):
+    """A branch wants the statement around it to be run for each of its ways. No `except Exception` stops it."""
+
+    def __init__(self, run: Run, number: int, test: Any) -> None:
+        super().__init__(f"branch {number}")
+        self.run, self.number, self.test = run, number, test
+        self.nodes: list[Any] = []
+
+
+class Forks:
+    """The forked statements that run just now."""
+
+    def __init__(self, control: ControlFlow) -> None:
+        self._control = control
+        self._runs: list[Run | None] = [None]
+
+    @property
+    def run(self) -> Run | None:
+        """The innermost forked statement; None in a round of a loop, which cannot be taken up again outside of it."""
+        return self._runs[-1]
+
+    @contextlib.contextmanager
+    def running(self, run: Run | None) -> Iterator[None]:
+        self._runs.append(run)
+        try:
+            yield
+        finally:
+            self._runs.pop()
+
+    def fork(self, run: Run | None, number: int, test: Any) -> None:
+        """Begin the statement anew, for each way through this branch. Returns where there is none, or too many ways."""
+        if run is not None and len(run.settled) < _MOST_WAYS:
+            raise Forking(run, number, test)
+
+    def take(self, run: Run, number: int, test: Any, state: State) -> bool:
+        """The way through a branch that is settled in this run; what it tells is known from here on."""
+        holds = run.settled[number]
+        self._control.tracer.reuse = None
+        if isinstance(test, torch.SymBool):
+            expr = test.node.expr
+            run.facts.enter_context(self._control.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr)))
+        state.put(tuple(known(value, test, holds) for value in state.get()))
+        return holds
+
+    def trace(self, block: Callable[[], Any], state: State) -> Any:
+        return self._traced(block, state, {}, [])
+
+    def _traced(self, block: Callable[[], Any], state: State, settled: Mapping[int, bool], before: Recorded) -> Any:
+        control, run = self._control, Run(settled)
+        try:
+            arm = control.trace_arm(lambda: self._begun(block, run, before), state, state.get())
+        except Forking as fork:
+            if fork.run is not run:
+                raise
+            test, number, nodes = fork.test, fork.number, fork.nodes
+        else:
+            returned = control.take(arm, state)
+            if arm.raised is not None:
+                raise arm.raised
+            return returned
+        control.tracer.regions[-1].nodes += nodes
+
+        def way(holds: bool) -> Callable[[], Any]:
+            return lambda: self._traced(block, state, {**settled, number: holds}, run.recorded)
+
+        return control.branch(test, way(True), way(False), state)
+
+    def _begun(self, block: Callable[[], Any], run: Run, before: Recorded) -> Any:
+        tracer = self._control.tracer
+        region = tracer.regions[-1]
+        with self.running(run), run.facts, tracer.recorded_in(region, run.recorded, Reuse(before, region)):
+            try:
+                return block()
+            except Forking as fork:
+                if fork.run is run:
+                    fork.nodes = region.nodes
+                raise
