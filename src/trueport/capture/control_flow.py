@@ -241,11 +241,23 @@ class ControlFlow(Questions):
 
     def repeat_while(self, test: Callable[[], Any], first: Any, body: Callable[[], Any], state: State) -> None:
         def step(_iteration: Any) -> Any:
-            body()
+            with self._knowing(self._test_of_a_round(test, first, state)):
+                body()
             return self.truth(test())
 
         if not self.loops.run(step, state, trips=None, first=first, blocks=(test, body)):
             self._when(True if first is None else first, lambda: self._while_after_first(test, body, state), state)
+
+    def _test_of_a_round(self, test: Callable[[], Any], first: Any, state: State) -> Any:
+        """What holds when a round begins: the test, where numbers are all that it compares."""
+        if not isinstance(first, (bool, torch.SymBool)):
+            return None
+        return self.trace_arm(lambda: self.truth(test()), state, state.get()).returned
+
+    def _knowing(self, fact: Any) -> contextlib.AbstractContextManager[None]:
+        if not isinstance(fact, torch.SymBool):
+            return contextlib.nullcontext()
+        return self.tracer.symbols.shapes.knowing(fact.node.expr)
 
     def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
         body()
@@ -269,7 +281,8 @@ class ControlFlow(Questions):
             return
 
         def step(iteration: Any) -> Any:
-            body(sequence.at(iteration))
+            with self._knowing(None if sequence.length is None else iteration < sequence.length):
+                body(sequence.at(iteration))
             return self.negate(stop())
 
         if not self.loops.run(step, state, trips=sequence.length, first=None, blocks=(body, stop)):

@@ -37,6 +37,7 @@ _NO_FAKE_KERNEL = re.compile(r"no fake impl registered for <CustomOpDef\((.+?)\)
 _LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
 
 
+_SIZE_OF_THE_RUN = re.compile(r"\bu\d+\b")
 _TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
 
@@ -101,6 +102,13 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
         )
     if isinstance(failure, TypeError) and (disagreement := _disagreed_on(failure.__traceback__)) is not None:
         return disagreement.told()
+    if isinstance(failure, RuntimeError) and _SIZE_OF_THE_RUN.search(text):
+        return DataDependentSize(
+            message=f"torch takes no size here that depends on values: {_first_line(text)}",
+            place=place,
+            label="a size is known only when the model runs",
+            fix="say what it is: torch._check(y.shape[0] == 1); or write what it is: x[t].unsqueeze(0) for x[t:t + 1]",
+        )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
         place=place,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 
 from trueport.capture import maybe
@@ -117,9 +118,19 @@ class Merging:
         one, other = self._noted(then, kind), self._noted(orelse, kind)
         if one == other:
             return then
-        result = self.tracer.symbols.shapes.new_data_number(kind)
+        result = self.tracer.symbols.shapes.new_data_number(kind, self._least(then, orelse) if kind is int else None)
         self._output(one, other, Number(_symbol(result), kind))
         return result
+
+    def _least(self, *numbers: Any) -> int | None:
+        """What both are at least; None where that is open."""
+        lowest = self.tracer.symbols.shapes.lowest
+        least = [
+            lowest(n.node.expr) if isinstance(n, torch.SymInt) else sympy.Integer(int(n))
+            for n in numbers
+            if not isinstance(n, torch.SymBool)
+        ]
+        return int(min(least)) if len(least) == len(numbers) and all(each.is_Integer for each in least) else None
 
     def _noted(self, number: Any, kind: type) -> Any:
         if not isinstance(number, Symbolic):

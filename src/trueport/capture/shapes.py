@@ -48,6 +48,22 @@ def _view(self: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
         return self.new_empty([self.numel() // others if _is_open(length) else length for length in size])
 
 
+@result_of(aten.slice.Tensor)
+def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> torch.Tensor:
+    """`x[t : t + 1]` in a loop over the rows has one row: torch has a new symbol for the length of such a slice.
+
+    So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
+    """
+    if isinstance(start, torch.SymInt) and isinstance(end, torch.SymInt) and isinstance(step, int) and step == 1:
+        shapes, length = start.node.shape_env, (end - start).node.expr
+        rows = self.shape[dim]
+        if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
+            sizes: list[Any] = [*self.shape]
+            sizes[dim] = max(int(length), 0)
+            return self.new_empty_strided(sizes, self.stride())
+    return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
+
+
 def _is_open(length: Any) -> bool:
     return isinstance(length, int) and length == -1
 

@@ -44,6 +44,8 @@ class DecidingShapes(_ShapeEnv):
         self._taken_as_one: set[sympy.Basic] = set()
         self._facts: dict[sympy.Basic, sympy.Basic] = {}
         self._bounds: Bounds = {}
+        self._never_negative: tuple[sympy.Expr, ...] = ()
+        """Of what is known here: the expressions that are 0 or more."""
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._unnoted = False
@@ -203,10 +205,33 @@ class DecidingShapes(_ShapeEnv):
                     self._facts[sympy.Eq(a, b, evaluate=False)] = holds
                     self._facts[sympy.Ne(a, b, evaluate=False)] = fails
         try:
-            with self.shown(example_where(fact, self.backed_var_to_val, self.var_to_range)):
+            with self.knowing(fact), self.shown(example_where(fact, self.backed_var_to_val, self.var_to_range)):
                 yield
         finally:
             self._facts, self._bounds = before, bounds
+
+    @contextlib.contextmanager
+    def knowing(self, fact: sympy.Basic) -> Iterator[None]:
+        """Meanwhile this is known of how numbers are ordered: that of a round of a loop over n items is below n."""
+        before = self._never_negative
+        for part in sympy.And.make_args(fact):
+            if (
+                isinstance(part, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge))
+                and part.lts.is_integer
+                and part.gts.is_integer
+            ):
+                strict = isinstance(part, (sympy.Lt, sympy.Gt))
+                self._never_negative += (part.gts - part.lts - (1 if strict else 0),)
+        try:
+            yield
+        finally:
+            self._never_negative = before
+
+    def is_never_negative(self, number: torch.SymInt | int) -> bool:
+        """Whether a number is 0 or more, by the ranges of its symbols and by what is known here."""
+        expr = sympy.Integer(number) if isinstance(number, int) else number.node.expr
+        known = (sympy.Integer(0), *self._never_negative)
+        return any(bool(self.lowest(sympy.expand(expr - part)) >= 0) for part in known)
 
     def settled(self, test: sympy.Basic) -> bool | None:
         """What the tests around say of this one: that it holds, that it fails, or nothing."""
