@@ -42,6 +42,7 @@ from trueport.report import Report
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
+from trueport.verify.clock import Stopwatch
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
 from trueport.verify.results import Budget, CheckResult
@@ -217,7 +218,7 @@ class Run:
             "extra_sizes": judged.must_try,
             "extra_values": judged.must_try_values,
             "admits": judged.admits,
-            "began": time.monotonic(),
+            "stopwatch": Stopwatch(),
         }
         state = Snapshot(job.model)
         if "budget" not in asked:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +16,7 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
+from trueport.verify.clock import Stopwatch
 from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
 from trueport.verify.draw import Drawn, asked_for, draw
 from trueport.verify.evidence import Evidence
@@ -81,8 +81,8 @@ class Options(TypedDict, total=False):
     """Whether NaN and infinities are among the values to try."""
     promised_from: int
     """Free sizes from which on the file is meant to hold; a difference below is a warning."""
-    began: float
-    """When the check began, by `time.monotonic()`: writing and loading a large model is a part of what it costs."""
+    stopwatch: Stopwatch
+    """Started when the check began: writing and loading a large model is a part of what it costs."""
 
 
 def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool) -> Options:
@@ -189,8 +189,10 @@ def check_opened(
         options.get("locate"),
         lambda: (Candidate(each.values, each.sizes) for each in drawn() if not each.fallback),
     )
-    began = options.get("began", time.monotonic())
-    check = Check(job, comparer, investigation, groups, example, budget, began, seed, options.get("promised_from", 0))
+    stopwatch = options.get("stopwatch") or Stopwatch()
+    check = Check(
+        job, comparer, investigation, groups, example, budget, stopwatch, seed, options.get("promised_from", 0)
+    )
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn(), options.get("at_least", 5))
         unreached = options.get("unreached")
@@ -216,7 +218,7 @@ class Check:
     groups: Sequence[Group]
     example: Mapping[str, int]
     budget: Budget
-    began: float
+    stopwatch: Stopwatch
     seed: int = 0
     promised_from: int = 0
     checked: list[CheckedInput] = field(default_factory=list)
@@ -239,7 +241,7 @@ class Check:
         for candidate in self._worth_trying(drawn):
             if self.failed() or self.tried >= self.budget.attempts:
                 break
-            elapsed = time.monotonic() - self.began
+            elapsed = self.stopwatch.seconds
             further = elapsed < self.budget.further_seconds and len(self.checked) < self.budget.further_inputs
             least = elapsed < self.budget.least_seconds and not self._is_enough(at_least, _OTHER_VALUES)
             needed = candidate.wanted or not self._is_enough(2, 1)
@@ -266,6 +268,7 @@ class Check:
         is_example = family == EXAMPLE
         self.tried += not is_example
         outcome = self.comparer.compare(candidate.values, is_example)
+        self.stopwatch.waited += outcome.runtime_seconds
         if outcome.refused:
             self.refused += 1
         elif outcome.excuse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,7 +104,12 @@ class Investigation:
 
     def _agreeing_others(self) -> list[Candidate]:
         """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
-        compared = [(other, self.comparer.compare(other.values)) for other in itertools.islice(self.others(), _OTHERS)]
+        began = time.monotonic()
+        compared = []
+        for other in itertools.islice(self.others(), _OTHERS):
+            compared.append((other, self.comparer.compare(other.values)))
+            if time.monotonic() - began > self.seconds:
+                break
         agreeing = [(other, outcome) for other, outcome in compared if outcome.equal]
         self._trails = [outcome.trail for other, outcome in agreeing if other.is_telling]
         return [other for other, _ in agreeing]
