@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from trueport.lower.graphs import every_graph
+from trueport.lower.graphs import every_graph, kept_apart
 
 _SCALING = ("Mul", "Div")
 _MOVING = frozenset(("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
@@ -36,23 +36,12 @@ def _part(graph: ir.Graph, node: ir.Node) -> None:
         return
     if _goes_into_product(node):
         uses = list(node.outputs[0].uses())
-        between = _sum_of(graph, node.outputs[0], node, behind=True)
+        between = kept_apart(graph, node.outputs[0], node, behind=True)
         for use in uses:
             use.node.replace_input_with(use.idx, between)
     elif _is_product(value := node.inputs[scaled]):
         assert value is not None
-        node.replace_input_with(scaled, _sum_of(graph, value, node, behind=False))
-
-
-def _sum_of(graph: ir.Graph, value: ir.Value, beside: ir.Node, behind: bool) -> ir.Value:
-    made = ir.Node("", "Sum", [value])
-    made.metadata_props.update(beside.metadata_props)
-    out = made.outputs[0]
-    # Named after its reader: a product may be multiplied by several factors.
-    out.name, out.type, out.shape = f"{value.name}_kept_by_{beside.outputs[0].name}", value.type, value.shape
-    made.name = f"node_{out.name}"
-    (graph.insert_after if behind else graph.insert_before)(beside, made)
-    return out
+        node.replace_input_with(scaled, kept_apart(graph, value, node))
 
 
 def _loses_digits(value: ir.Value | None, divides: bool) -> bool:

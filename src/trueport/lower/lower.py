@@ -38,6 +38,7 @@ from trueport.lower.exact_factors import keep_factors_exact
 from trueport.lower.failed import translation_failed
 from trueport.lower.legalise import legalise
 from trueport.lower.opsets import ir_version_for
+from trueport.lower.padded_pools import keep_padding
 from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
@@ -85,6 +86,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
     )
     gone = without_unread(model)
     keep_factors_exact(model)
+    keep_padding(model)
     names = {value: name for value, name in lowering.names().items() if name not in gone}
     told = (*lowering.diagnostics, *op.notes, *at_the_ends(graph), *legalise(model))
     return Lowered(model, told, names)
