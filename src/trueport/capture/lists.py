@@ -16,8 +16,7 @@ import torch
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
-from trueport.capture.parts import holds_items, no_size
-from trueport.capture.rows import ItemShape, NotAlike, Rows, numbers_in
+from trueport.capture.rows import NotAlike, Rows, numbers_in
 from trueport.capture.sequences import OpenSequence, StandIn, refuse
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
@@ -100,8 +99,7 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def whole(self) -> torch.Tensor:
         """All items along a new first axis."""
-        parts = [_stacked(part) for part in self.held.parts if holds_items(part)]
-        return torch.cat(parts) if len(parts) > 1 else _copied(parts[0])
+        return self.held.whole()
 
     def as_numbers(self) -> torch.Tensor:
         """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
@@ -115,13 +113,10 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def joined(self, axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
-        pieces: list[torch.Tensor] = []
         try:
-            for part in self.held.parts:
-                pieces += [part.only[0].joined(part.only[1], axis)] if isinstance(part, Rows) else part
+            return self.held.joined(axis)
         except NotAlike:
             return torch.as_tensor(self._mixed())
-        return torch.cat(pieces, axis) if len(pieces) > 1 else _copied(pieces[0])
 
     def lengths(self, axis: int) -> torch.Tensor:
         """How long each item is along one of its axes."""
@@ -376,11 +371,6 @@ def first_open(value: Any) -> TracedList | None:
     return None
 
 
-def _copied(tensor: torch.Tensor) -> Any:
-    """What `stack` and `cat` give is nobody else's, whatever is written to it."""
-    return tensor if TRACE.trace is None else TRACE.trace.copied(tensor)
-
-
 def _repeated(items: TracedList, times: Any) -> TracedList:
     """`[0.0] * n` for a traced n."""
     rows = items.rows()
@@ -388,14 +378,3 @@ def _repeated(items: TracedList, times: Any) -> TracedList:
         refuse("a list is repeated as often as a traced number says", "expand a tensor instead")
     tensor = rows.tensors[0]
     return TracedList.of(Parts((Rows(rows.shape, (tensor.expand(times, *tensor.shape[1:]),)),)))
-
-
-def _stacked(part: Part) -> torch.Tensor:
-    try:
-        if isinstance(part, Rows):
-            column, tensors = part.only
-            return column.whole(tensors)
-        column, tensors = ItemShape.of(part, no_size).rows(part).only
-    except NotAlike:
-        return torch.stack(part)  # type: ignore[arg-type]
-    return tensors[0]

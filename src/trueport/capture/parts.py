@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.rows import ItemShape, NoRows, NotAlike, Rows, held_together
+from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
 
 Part: TypeAlias = tuple[Any, ...] | Rows
@@ -92,6 +93,18 @@ class Parts:
             whole = whole.followed_by(more)
         return whole
 
+    def whole(self) -> torch.Tensor:
+        """All items along a new first axis."""
+        stacked = [_stacked(part) for part in self.parts if holds_items(part)]
+        return torch.cat(stacked) if len(stacked) > 1 else _copied(stacked[0])
+
+    def joined(self, axis: int) -> torch.Tensor:
+        """All items along one of their own axes."""
+        pieces: list[torch.Tensor] = []
+        for part in self.parts:
+            pieces += [part.only[0].joined(part.only[1], axis)] if isinstance(part, Rows) else part
+        return torch.cat(pieces, axis) if len(pieces) > 1 else _copied(pieces[0])
+
 
 def _apart(item: Any, is_written: Callable[[torch.Tensor], bool]) -> Any:
     return held_together(item.clone(), [item]) if isinstance(item, FunctionalTensor) and is_written(item) else item
@@ -115,3 +128,19 @@ def _alike(one: Part, other: Part) -> bool:
 
 def no_size(_: Any) -> bool:
     return False
+
+
+def _copied(tensor: torch.Tensor) -> Any:
+    """What `stack` and `cat` give is nobody else's, whatever is written to it."""
+    return tensor if TRACE.trace is None else TRACE.trace.copied(tensor)
+
+
+def _stacked(part: Part) -> torch.Tensor:
+    try:
+        if isinstance(part, Rows):
+            column, tensors = part.only
+            return column.whole(tensors)
+        column, tensors = ItemShape.of(part, no_size).rows(part).only
+    except NotAlike:
+        return torch.stack(part)  # type: ignore[arg-type]
+    return tensors[0]
