@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive, refused
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, refused
 
 
 def both(model, **options):
@@ -243,3 +243,28 @@ def test_a_text_that_is_returned_says_both_texts():
     assert found.code == "TP103"
     assert "the text 'many'" in found.message
     assert "a number that stands for the text" in found.fix
+
+
+class StateFromNone(nn.Module):
+    """A state that is None before the first step, and a result; without any step, eager refuses, or gives None."""
+
+    def __init__(self, refuses):
+        super().__init__()
+        self.gru, self.refuses = nn.GRU(3, 2), refuses
+
+    def forward(self, x):
+        state, outs = None, []
+        for t in range(x.size(0)):
+            out, state = self.gru(x[t : t + 1], state)
+            outs.append(out)
+        return (torch.cat(outs) if self.refuses else x.sum()), state
+
+
+def test_none_for_no_rounds_only_is_for_eager_to_judge():
+    given = [torch.randn(n, 3) for n in (1, 2, 6)]
+    program = assert_kept_alive(
+        StateFromNone(refuses=True), (given[1],), [(x,) for x in given], dynamic_shapes=ROWS, verify=True
+    )
+    [needed] = [found for found in program.report.diagnostics if found.code == "TP305"]
+    assert "> 0" in needed.message
+    assert refused(StateFromNone(refuses=False), (given[1],), dynamic_shapes=ROWS).code == "TP302"

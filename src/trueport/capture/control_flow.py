@@ -108,6 +108,7 @@ class ControlFlow(Questions):
         left = contents_after(arms[0].changes), contents_after(arms[1].changes)
         values = arms[0].values, arms[1].values
         merging = Merging(self.tracer, place, mark, regions, self._again(), *values, *left)
+        merging.test = test
         merging.is_test = state is OF_A_TEST
         merging.was_there = lambda container: arms[0].was_there(container) or arms[1].was_there(container)
         return self._join(test, arms, merging, state)

@@ -32,6 +32,11 @@ class Disagreement:
     ) -> None:
         object.__setattr__(self, "_said", (name, then, orelse, place, again))
 
+    @property
+    def parted_at(self) -> Place:
+        """Where the arms part. No name that what it stands for may have, too."""
+        return self._said[3]
+
     def settle(self) -> None:
         """Trace again with the rest in both arms, where that was not done yet."""
         again = self._said[-1]

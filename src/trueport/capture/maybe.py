@@ -59,6 +59,21 @@ def present(value: Any) -> Any:
     return value
 
 
+def unless_empty(value: Any, assume: Callable[[Any, Place], bool]) -> Any:
+    """A result of the model, with what is None only for some sizes as something: `assume` takes note of that, or not.
+
+    state = None
+    for t in range(x.shape[1]):     # None where there is nothing to go through, which eager may refuse
+        y, state = self.lstm(x[:, t:t + 1], state)
+    return torch.cat(outs), state
+    """
+    if isinstance(value, Maybe):
+        return unless_empty(value._value, assume) if assume(value._flag, value.parted_at) else value
+    if type(value) in (list, tuple):
+        return type(value)(unless_empty(item, assume) for item in value)
+    return {k: unless_empty(v, assume) for k, v in value.items()} if type(value) is dict else value
+
+
 def flag_of(value: Any) -> Any:
     """Whether there is something: True, False, or a symbol."""
     return value._flag if isinstance(value, Maybe) else value is not None

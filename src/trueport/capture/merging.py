@@ -54,6 +54,8 @@ class Merging:
     results: list[Value | Number] = field(default_factory=list)
     was_there: Callable[[Any], bool] = lambda _: False
     """Whether a container is older than the branch, so that others may know it."""
+    test: Any = None
+    """What the branch decides by."""
     is_test: bool = False
     """Whether it is a test that is merged, `a and b`, which nobody can write in place."""
     _made: dict[tuple[int, int], Any] = field(default_factory=dict)
@@ -115,6 +117,8 @@ class Merging:
         kind = float if float in kinds else int if int in kinds else bool
         if type(then) is type(orelse) and not isinstance(then, Symbolic) and then == orelse:
             return then
+        if isinstance(self.test, torch.SymBool) and isinstance(then, bool) and isinstance(orelse, bool):
+            return self.test if then else torch.sym_not(self.test)
         one, other = self._noted(then, kind), self._noted(orelse, kind)
         if one == other:
             return then

@@ -11,6 +11,7 @@ import torch
 from trueport.capture.graph import Number, Size, SizeAssumption
 from trueport.capture.places import Places
 from trueport.load.job import AxisSize, FreeSize
+from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
 
 
@@ -90,6 +91,14 @@ class Symbols:
         if expr in (sympy.true, sympy.false):
             return bool(expr)
         return Number(expr, bool)
+
+    def assume(self, flag: Any, place: Place) -> bool:
+        """Take for granted, for eager to judge, what depends on free sizes alone; False where more than that does."""
+        if not isinstance(flag, torch.SymBool) or not flag.node.expr.free_symbols <= self.size_symbols.keys():
+            return False
+        names = sorted(self.size_symbols[symbol].name for symbol in flag.node.expr.free_symbols)
+        self.assumptions.append(SizeAssumption(flag.node.expr, place, True, tuple(names)))
+        return True
 
     def _note_decision(self, expr: sympy.Basic) -> None:
         names = [self.size_symbols[s].name for s in expr.free_symbols if s in self.size_symbols]

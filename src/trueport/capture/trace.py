@@ -23,6 +23,7 @@ from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.lending import lent_isinstance
 from trueport.capture.lists import TracedList, first_open
+from trueport.capture.maybe import unless_empty
 from trueport.capture.number_methods import numbers_like_pythons
 from trueport.capture.snapshot import Snapshot, Surroundings
 from trueport.capture.state import ReadsState, State, settle_state
@@ -265,6 +266,7 @@ def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[s
 
 
 def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
+    returned = unless_empty(returned, tracer.symbols.assume)
     if (open_list := first_open(returned)) is not None:
         raise ExportError([_open_output(open_list)])
     if (open_dict := first_open_dict(returned)) is not None:
