@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import pytest
 import torch
 from torch import nn
@@ -155,3 +157,33 @@ def test_an_item_that_a_method_writes_may_be_any_of_them():
         return torch.stack(same)
 
     assert refused(model, THREE[1]).code == "TP103"
+
+
+class Otherwise(dict):
+    def __missing__(self, key):
+        return torch.zeros(3)
+
+
+@pytest.mark.parametrize("made", [lambda: collections.defaultdict(lambda: torch.zeros(3)), Otherwise])
+def test_a_dict_that_answers_for_keys_which_it_has_not(made):
+    """It was taken to have every key that it is asked for. Where it has, it is a dict like any other."""
+
+    def asked(t, x):
+        table = made()
+        table[0] = x * 1
+        return table[int(t)]
+
+    def filled(t, x):
+        table = made()
+        for row in x.unbind():
+            table[int(t)] += row
+        return sum(table.values())
+
+    def has_it(t, x):
+        table = made()
+        table[True], table[False] = x * 2, -x
+        return table[bool(t > 1)]
+
+    assert refused(asked, THREE[1]).code == "TP204"
+    assert refused(filled, THREE[1]).code == "TP204"
+    assert_kept_alive(has_it, THREE[1], THREE)

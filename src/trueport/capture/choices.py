@@ -69,6 +69,8 @@ def is_traced_key(key: Any) -> bool:
 
 def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
     """What is found under a traced key."""
+    if default is _NOTHING:
+        _refuse_making(container, key)
     if isinstance(key, Chosen):
         return _under_each(container, key, default)
     if isinstance(key, torch.Tensor) and not isinstance(container, _SEQUENCES):
@@ -130,7 +132,7 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
         if held is False:
             raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
         if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
-            TRACE.trace.check(held, KeyError)
+            TRACE.trace.check(held, None, "that a dict has the key which it is given a value under")
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
 
@@ -151,6 +153,7 @@ def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], va
     if not any(isinstance(item, torch.Tensor) for item in items.values()):
         return False
     if isinstance(container, dict):
+        _refuse_making(container, key)
         _check_held(container, key)
     given = value()
     arms = tuple(later(_update, container, k, item, change, given) for k, item in items.items())
@@ -162,6 +165,20 @@ def _update(container: Any, key: Any, item: Any, change: Callable[[Any, Any], An
     changed = change(item, given)
     if changed is not item:
         container[key] = changed
+
+
+def makes_missing(container: Any) -> bool:
+    """Whether it answers for keys that it does not have: a `defaultdict`, a `Counter`."""
+    return isinstance(container, Mapping) and hasattr(type(container), "__missing__")
+
+
+def _refuse_making(container: Any, key: Any) -> None:
+    """What such a one makes for a key that nobody knows yet would be there afterwards."""
+    if makes_missing(container) and TRACE.trace is not None and TRACE.trace.truth(contains(container, key)) is not True:
+        raise TypeError(
+            f"a {type(container).__name__} makes entries for keys that it has not, and is asked for one that is known"
+            f" only when the model runs: {type(key).__name__}"
+        )
 
 
 def _check_held(container: dict[Any, Any], key: Any) -> None:

@@ -96,16 +96,21 @@ class Questions(ABC):
             return self.tracer.value_read(truth)
         return self.tracer.symbols.number_of(truth)
 
-    def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
-        """An assertion on traced values: eager raises where it fails, so the rest may rely on it."""
+    def check(self, test: Any, error: type[Exception] | None = AssertionError, said: str = "") -> None:
+        """An assertion on traced values: eager raises where it fails, so the rest may rely on it.
+
+        Without an error it is something that has to be assumed, and eager goes on otherwise.
+        """
         place = self.tracer.places.here()
         if isinstance(test, torch.SymBool):
-            expr = test.node.expr
-            known = self.tracer.symbols
+            expr, known = test.node.expr, self.tracer.symbols
             sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
             if sizes and expr.free_symbols <= known.size_symbols.keys():
                 known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
                 return
+        if error is None:
+            self.drop(f"{said} is assumed: in ONNX it cannot grow", place)
+            return
         if catcher(error, self.tracer.places) is not None:
             self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
             return

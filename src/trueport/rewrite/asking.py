@@ -106,8 +106,11 @@ class Trace(Protocol):
 
     def negate(self, value: Any) -> Any: ...
 
-    def check(self, test: Any, error: type[Exception] = AssertionError) -> None:
-        """The rest of the program may rely on this: eager raises the error where it does not hold."""
+    def check(self, test: Any, error: type[Exception] | None = AssertionError, said: str = "") -> None:
+        """The rest of the program may rely on this: eager raises the error where it does not hold.
+
+        Where there is none, the report tells that it was assumed; `said` is what.
+        """
 
     def check_if_caught(self, test: Thunk, error: type[Exception]) -> None:
         """The same, where nothing is to be told unless the user's code goes on with the error."""
