@@ -15,22 +15,22 @@ _DIGITS = {ir.DataType.DOUBLE: (53, -1074), ir.DataType.FLOAT: (24, -149), ir.Da
 """For each dtype, the digits of its mantissa, and the exponent of its smallest number."""
 
 
-def _times_power_of_two(op: Builder, x: Tensor, exponent: Tensor) -> Tensor:
+def times_power_of_two(op: Builder, x: Tensor, exponent: Tensor) -> Tensor:
     """x * 2**exponent, of float64, in two steps: one power alone may not be representable."""
     half = op.Floor(op.Mul(exponent, 0.5))
     two = op.const(2.0, DOUBLE)
     return op.Mul(op.Mul(x, op.Pow(two, half)), op.Pow(two, op.Sub(exponent, half)))
 
 
-def _exponent(op: Builder, x: Tensor) -> Tensor:
+def exponent_of(op: Builder, x: Tensor) -> Tensor:
     """e, for 2**(e - 1) <= |x| < 2**e, of what is finite and not zero, in float64."""
     guess = op.Add(op.Floor(op.Div(op.Log(op.Abs(x)), math.log(2))), 1)
-    share = op.Abs(_times_power_of_two(op, x, op.Neg(guess)))
+    share = op.Abs(times_power_of_two(op, x, op.Neg(guess)))
     high, low = (op.cast(mask, DOUBLE) for mask in (op.GreaterOrEqual(share, 1), op.Less(share, 0.5)))
     return op.Sub(op.Add(guess, high), low)
 
 
-def _is_plain(op: Builder, x: Tensor) -> Tensor:
+def is_plain(op: Builder, x: Tensor) -> Tensor:
     return op.Not(op.Or(op.Equal(x, 0), op.Or(op.IsNaN(x), op.IsInf(x))))
 
 
@@ -38,9 +38,9 @@ def _is_plain(op: Builder, x: Tensor) -> Tensor:
 def frexp(op: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     """frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"""
     x = op.cast(self, DOUBLE)
-    plain = _is_plain(op, x)
-    exponent = _exponent(op, op.Where(plain, x, op.const(1.0, DOUBLE)))
-    mantissa = op.Where(plain, _times_power_of_two(op, x, op.Neg(exponent)), x)
+    plain = is_plain(op, x)
+    exponent = exponent_of(op, op.Where(plain, x, op.const(1.0, DOUBLE)))
+    mantissa = op.Where(plain, times_power_of_two(op, x, op.Neg(exponent)), x)
     return mantissa, op.cast(op.Where(plain, exponent, op.const(0.0, DOUBLE)), INT32)
 
 
@@ -51,16 +51,16 @@ def nextafter(op: Builder, self: Tensor, other: Tensor) -> Tensor:
         raise NotImplementedError(f"the neighbours of a number of dtype {self.element.name.lower()} are not known")
     digits, smallest = _DIGITS[self.element]
     x, towards = op.cast(self, DOUBLE), op.cast(other, DOUBLE)
-    plain = _is_plain(op, x)
+    plain = is_plain(op, x)
     size = op.Abs(op.Where(plain, x, op.const(1.0, DOUBLE)))
     upwards = op.Greater(towards, x)
     outwards = op.Equal(upwards, op.Greater(x, 0))
-    exponent = _exponent(op, size)
+    exponent = exponent_of(op, size)
     # A power of two is twice as close to its inner neighbour as to its outer one.
-    at_power = op.Equal(_times_power_of_two(op, size, op.Neg(exponent)), 0.5)
+    at_power = op.Equal(times_power_of_two(op, size, op.Neg(exponent)), 0.5)
     inner = op.cast(op.And(at_power, op.Not(outwards)), DOUBLE)
     step = op.Max(op.Sub(op.Sub(exponent, float(digits)), inner), float(smallest))
-    distance = _times_power_of_two(op, op.const(1.0, DOUBLE), op.Where(plain, step, op.const(float(smallest), DOUBLE)))
+    distance = times_power_of_two(op, op.const(1.0, DOUBLE), op.Where(plain, step, op.const(float(smallest), DOUBLE)))
     moved = op.Add(x, op.Where(upwards, distance, op.Neg(distance)))
     most = float(self.element.max)
     from_infinity = op.Mul(op.Sign(x), op.const(most, DOUBLE))
