@@ -268,3 +268,15 @@ def test_none_for_no_rounds_only_is_for_eager_to_judge():
     [needed] = [found for found in program.report.diagnostics if found.code == "TP305"]
     assert "> 0" in needed.message
     assert refused(StateFromNone(refuses=False), (given[1],), dynamic_shapes=ROWS).code == "TP302"
+
+
+def test_an_argument_that_decides_what_is_returned_is_to_be_a_constant():
+    class ReturnDict(nn.Module):
+        def forward(self, x, return_dict=None):
+            return {"logits": x * 2, "loss": None} if return_dict else (x * 2,)
+
+    found = refused(ReturnDict(), (UP, True))
+    assert found.code == "TP103"
+    assert "a dict where the test holds, a tuple where not" in found.message
+    assert "constants='return_dict'" in found.fix
+    assert_kept_alive(ReturnDict(), (UP, True), [(DOWN, True)], constants=["return_dict"])

@@ -25,12 +25,19 @@ class Disagreement:
     __slots__ = ("_said",)
     is_one_leaf = True
     """In a structure, whatever it holds."""
-    _said: tuple[str, str, str, Place, Callable[[], None] | None]
+    _said: tuple[str, str, str, Place, Callable[[], None] | None, tuple[str, ...]]
 
     def __init__(
-        self, name: str, then: str, orelse: str, place: Place, again: Callable[[], None] | None = None
+        self,
+        name: str,
+        then: str,
+        orelse: str,
+        place: Place,
+        again: Callable[[], None] | None = None,
+        by: tuple[str, ...] = (),
     ) -> None:
-        object.__setattr__(self, "_said", (name, then, orelse, place, again))
+        """`by` are arguments of the model, Python numbers, which decide it."""
+        object.__setattr__(self, "_said", (name, then, orelse, place, again, by))
 
     @property
     def parted_at(self) -> Place:
@@ -39,7 +46,7 @@ class Disagreement:
 
     def settle(self) -> None:
         """Trace again with the rest in both arms, where that was not done yet."""
-        again = self._said[-1]
+        again = self._said[4]
         if again is not None:
             again()
 
@@ -49,13 +56,13 @@ class Disagreement:
         raise ExportError([self.told()])
 
     def told(self) -> ArmsDisagree:
-        name, then, orelse, place, _ = self._said
+        name, then, orelse, place, _, by = self._said
         return ArmsDisagree(
             message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
             place=place,
             label="the arms of this branch disagree",
             also=_in_the_arms(place, name, then, orelse),
-            fix=_fix(then, orelse),
+            fix=_fix(then, orelse) if not by else _FOR_ARGUMENTS.format(by[0] if len(by) == 1 else list(by)),
         )
 
     @classmethod
@@ -95,6 +102,11 @@ def held_disagreement(value: Any, depth: int = 5) -> Disagreement | None:
         found = (held_disagreement(item, depth - 1) for item in items)
         return next((each for each in found if each is not None), None)
     return None
+
+
+_FOR_ARGUMENTS = (
+    "say that the argument is part of the model, constants={!r}, and export once for each value that is needed"
+)
 
 
 def _fix(then: str, orelse: str) -> str:

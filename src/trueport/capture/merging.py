@@ -232,7 +232,13 @@ class Merging:
         return self.disagreement(f"`{name}`" if name.isidentifier() else name, describe(then), describe(orelse))
 
     def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
-        return Disagreement(name, then, orelse, self.place, self.again)
+        return Disagreement(name, then, orelse, self.place, self.again, self._arguments())
+
+    def _arguments(self) -> tuple[str, ...]:
+        """The Python numbers among the model's arguments that alone decide which arm is taken."""
+        known = self.tracer.symbols.number_symbols
+        symbols = self.test.node.expr.free_symbols if isinstance(self.test, torch.SymBool) else ()
+        return tuple(sorted(known[s] for s in symbols)) if all(s in known for s in symbols) else ()
 
     def inside_then(self) -> contextlib.AbstractContextManager[None]:
         """What is recorded meanwhile belongs to the first arm."""
@@ -329,4 +335,10 @@ def describe(value: Any) -> str:
         return f"the text {value!r}" if len(value) <= _SHORT else f"the text {value[:_SHORT]!r} and so on"
     if isinstance(value, Symbolic):
         return f"a {_kind(value).__name__}"
-    return "None" if value is None else f"{value!r}" if isinstance(value, _PLAIN) else f"a {type(value).__name__}"
+    return "None" if value is None else f"{value!r}" if isinstance(value, _PLAIN) else f"a {_type(value).__name__}"
+
+
+def _type(value: Any) -> type:
+    """What a list or a dict of rewritten code is to the user."""
+    kind: type = getattr(type(value), "stands_for", type(value))
+    return kind
