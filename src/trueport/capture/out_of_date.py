@@ -22,7 +22,7 @@ class OutOfDate(Disagreement):
         super().__init__(name, "", "", place)
 
     def complain(self) -> NoReturn:
-        name, _, _, place, _ = self._said
+        name, _, _, place, *_ = self._said
         raise ExportError(
             [
                 ArmsDisagree(
