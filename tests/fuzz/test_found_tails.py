@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from tests.fuzz.test_found import assert_faithful
 
 
@@ -70,5 +72,37 @@ def test_a_branch_in_a_branch_shares_a_tensor():
             h = y - 2
         g.add_(1)
         return h.sum(), g.sum() * 2
+
+    assert_faithful(forward)
+
+
+# --- names that only one arm binds
+
+
+def test_what_is_none_on_one_way_in_the_only_arm_that_binds_it():
+    """Seed 12001, 48: whether it is None was asked of a number of the arm's, where nobody has it."""
+
+    def forward(self, x, y, c, n):
+        with torch.no_grad():
+            if y.max() <= 0:
+                return y.sum(), x[:2]
+            elif y[0] > -0.5:
+                best = y if y[1] > 0 else None
+            else:
+                return y.sum() * 2, x[1:]
+        return (y.max() if best is None else best.sum()), x
+
+    assert_faithful(forward)
+
+
+def test_a_text_and_a_pair_that_are_chosen_in_the_only_arm_that_binds_them():
+    def forward(self, x, y, c, n):
+        if y.max() <= 0:
+            key = "a" if y[1] > 0 else "b"
+            pair = (y * 2, "a" if y[2] > -1 else "b", None if y[0] > -2 else x)
+        if y.max() <= 0:
+            y = pair[0] if pair[1] == key else -y
+            x = x if pair[2] is None else pair[2] * 2
+        return x, y
 
     assert_faithful(forward)

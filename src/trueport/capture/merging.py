@@ -74,14 +74,14 @@ class Merging:
         return self._made[key]
 
     def _merge(self, then: Any, orelse: Any, name: str) -> Any:
+        if then is UNBOUND or orelse is UNBOUND:
+            return self._one_sided(then, orelse, name)
         if may_be_none(then, orelse):
             return self._maybe(then, orelse, name)
         if may_be_chosen(then) and may_be_chosen(orelse):
             return self._chosen(then, orelse, name)
         if isinstance(then, Disagreement) or isinstance(orelse, Disagreement):
             return then if isinstance(then, Disagreement) else orelse
-        if then is UNBOUND or orelse is UNBOUND:
-            return self._one_sided(then, orelse, name)
         if _is_number(then) and _is_number(orelse):
             return self._numbers(then, orelse)
         if isinstance(then, list) and isinstance(orelse, list) and TracedList in (type(then), type(orelse)):
@@ -191,14 +191,29 @@ class Merging:
     def _one_sided(self, then: Any, orelse: Any, name: str) -> Any:
         """Reading the name after the other arm would be an error in Python: what it holds then does not matter."""
         bound = orelse if then is UNBOUND else then
+        if isinstance(bound, maybe.Maybe):  # its flag is one of the arm's
+            flag, value = (
+                self._stand_in(part(bound), then is UNBOUND, name) for part in (maybe.flag_of, maybe.value_of)
+            )
+            return maybe.Maybe(flag, value, f"`{name}`", self.place, self.again)
+        if isinstance(bound, Chosen):  # and so is its number
+            some = number_of(all_candidates(bound)[0])
+            sides = (some, number_of(bound)) if then is UNBOUND else (number_of(bound), some)
+            return Chosen.by_number(
+                self._numbers(*sides), all_candidates(bound), self._disagreement(then, orelse, name)
+            )
+        if isinstance(bound, Disagreement):
+            return bound
         if isinstance(bound, TracedList) and bound.is_open:
             return merged_list(self, *([], bound) if then is UNBOUND else (bound, []), name)
         leaves, structure = flatten(bound, name)
-        if any(not leaf.known for leaf in leaves):
+        if any(not leaf.known and not isinstance(leaf.value, (maybe.Maybe, Chosen)) for leaf in leaves):
             return bound
-        return structure.build([self._stand_in(leaf.value, then is UNBOUND) for leaf in leaves])
+        return structure.build([self._stand_in(leaf.value, then is UNBOUND, name) for leaf in leaves])
 
-    def _stand_in(self, value: Any, in_then: bool) -> Any:
+    def _stand_in(self, value: Any, in_then: bool, name: str) -> Any:
+        if isinstance(value, (maybe.Maybe, Chosen)):
+            return self.merge(UNBOUND, value, name) if in_then else self.merge(value, UNBOUND, name)
         if isinstance(value, torch.Tensor):
             known = self._value(value, self.else_values if in_then else self.then_values)
             sizes = [s if self.is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
