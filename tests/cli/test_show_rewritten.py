@@ -29,7 +29,7 @@ def test_the_functions_are_printed(target):
     ran = CliRunner().invoke(main, [*target, "--show-rewritten"])
     assert ran.exit_code == 0, ran.output
     assert "model.py:4  Net.forward" in ran.stdout
-    assert "trueport.if_return(x.sum() > 0, tp_then_2, tp_else_3" in ran.stdout
+    assert "trueport.if_return(x.sum() > 0, tp_then_1, tp_else_2" in ran.stdout
 
 
 def test_only_on_request(target):

@@ -26,17 +26,17 @@ def looping(x, n):
 def test_a_branch():
     text = readable(branching.__code__)
     assert text.startswith(f"# {__file__}:{branching.__code__.co_firstlineno}  branching\n")
-    assert "trueport.if_(x.sum() > 0, tp_then_2, tp_else_3, names=('y',))" in text
+    assert "trueport.if_(x.sum() > 0, tp_then_1, tp_else_2, names=('y',))" in text
     assert "y = y * 2" in text
 
 
 def test_without_the_plumbing():
     text = readable(branching.__code__)
-    assert not any(word in text for word in ("tp_put", "nonlocal", "if False", "lambda", "\0"))
+    assert not any(word in text for word in ("tp_set", "nonlocal", "if False", "lambda", "\0"))
 
 
 def test_builtins_are_called_by_their_names():
-    assert "trueport.for_(trueport.range(n), tp_body_2" in readable(looping.__code__)
+    assert "trueport.for_(trueport.range(n), tp_body_1" in readable(looping.__code__)
 
 
 def test_it_is_python():

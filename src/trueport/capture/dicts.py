@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from trueport.capture.chosen import Chosen, OneOfFew, later
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.generators import Emit, Generated
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Entries: TypeAlias = dict[Any, Any]
@@ -186,7 +186,7 @@ class TracedDict(dict):  # type: ignore[type-arg]
             if not first:
                 wanted = RUNTIME_FUNCTIONS.and_(RUNTIME_FUNCTIONS.not_(stopped()), later(_itself, wanted))
             one = later(lambda key: emit(made(key)), key)
-            RUNTIME_FUNCTIONS.if_(wanted, one, _nothing, tuple, _nothing, (), tuple)
+            RUNTIME_FUNCTIONS.if_(wanted, one, _nothing, NO_NAMES)
             first = False
 
     # --- what Python does with a dict

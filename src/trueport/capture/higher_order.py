@@ -17,7 +17,7 @@ import torch
 from trueport.capture.lists import TracedList
 from trueport.capture.sequences import OpenSequence
 from trueport.load.structures import Structure, flatten
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE, State
+from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, State
 from trueport.torch_internals import HIGHER_ORDER
 
 _PLACE = "\0trueport.capture.higher_order\0"
@@ -39,7 +39,7 @@ def _while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carrie
         made = body_fn(*box.held)
         box.held = tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
-    RUNTIME_FUNCTIONS.while_(lambda: cond_fn(*box.held), body, *box.state())
+    RUNTIME_FUNCTIONS.while_(lambda: cond_fn(*box.held), body, box.state())
     return box.held
 
 
@@ -86,8 +86,8 @@ def _collected(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: 
     def put(values: tuple[Any, ...]) -> None:
         carry.held, columns.held = values[0], tuple(values[1:])
 
-    state = (lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
-    RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, *state)
+    state = State(lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
+    RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, state)
     return [column.whole() for column in columns.held]
 
 
@@ -96,8 +96,7 @@ def _count(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: _Box
     trace: Any = TRACE.trace
     before = carry.held
     counted: list[int] = []
-    state = State(tuple, lambda _: None, (), tuple)
-    trace.trace_arm(lambda: counted.append(len(each(sequence.at(0)))), state, ())
+    trace.trace_arm(lambda: counted.append(len(each(sequence.at(0)))), NO_NAMES, ())
     carry.held = before
     return counted[0]
 
@@ -145,11 +144,11 @@ class _Box:
     def __init__(self, held: Any) -> None:
         self.held = held
 
-    def state(self) -> tuple[Any, ...]:
+    def state(self) -> State:
         def put(values: tuple[Any, ...]) -> None:
             self.held = values[0]
 
-        return (lambda: (self.held,), put, ("what the loop carries",), tuple)
+        return State(lambda: (self.held,), put, ("what the loop carries",), tuple)
 
 
 class _Lead:

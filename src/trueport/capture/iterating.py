@@ -17,7 +17,7 @@ from trueport.capture.builtin_functions import traced_for
 from trueport.capture.generators import Emit, Generated
 from trueport.capture.lists import TracedList
 from trueport.capture.merging import Symbolic
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -26,11 +26,11 @@ Stopped = Callable[[], Any]
 
 
 def _go_through(items: Any, body: Callable[[Any], None], stopped: Stopped) -> None:
-    RUNTIME_FUNCTIONS.for_(items, body, stopped, tuple, _nothing, (), tuple)
+    RUNTIME_FUNCTIONS.for_(items, body, stopped, NO_NAMES)
 
 
 def _when(test: Any, then: Callable[[], None]) -> None:
-    RUNTIME_FUNCTIONS.if_(test, then, _nothing, tuple, _nothing, (), tuple)
+    RUNTIME_FUNCTIONS.if_(test, then, _nothing, NO_NAMES)
 
 
 def _nothing(*_: Any) -> None:

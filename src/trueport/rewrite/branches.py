@@ -2,7 +2,7 @@
 
 if test: A                      def tp_then(): nonlocal …; A
 else: B              →          def tp_else(): nonlocal …; B
-                                runtime.if_(test, tp_then, tp_else, get, put, names, look)
+                                runtime.if_(test, tp_then, tp_else, runtime.names(lambda: (…), (…)))
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
     returns = hasattr(node, "tp_returns")
     if is_fork(node):
         return _rewrite_fork(rewriter, node, returns)
-    state, arguments = rewriter.scope.state([node.body, node.orelse], node.test)
+    names = rewriter.scope.state([node.body, node.orelse])
+    bound, otherwise = rewriter.scope.bound_by(node.body), rewriter.scope.bound_by(node.orelse)
     test = rewriter.visit(only_asked(node.test))
-    then, then_name = rewriter.scope.block("then", [], rewriter.block(node.body), node.test)
-    orelse, else_name = rewriter.scope.block("else", [], rewriter.block(node.orelse), node.test)
-    call = runtime("if_return" if returns else "if_", test, name(then_name), name(else_name), *arguments)
+    then, then_name = rewriter.scope.block("then", [], bound, rewriter.block(node.body), node.test)
+    orelse, else_name = rewriter.scope.block("else", [], otherwise, rewriter.block(node.orelse), node.test)
+    call = runtime("if_return" if returns else "if_", test, name(then_name), name(else_name), names)
     last = ast.Return(value=call) if returns else ast.Expr(value=call)
-    return [*state, then, orelse, same_place(last, node.test)]
+    return [then, orelse, same_place(last, node.test)]
 
 
 def _rewrite_fork(rewriter: Rewriter, node: ast.If, returns: bool) -> list[ast.stmt]:
-    state, arguments = rewriter.scope.state([node.body], node.test)
-    block, block_name = rewriter.scope.block("block", [], rewriter.block(node.body), node.test)
-    call = runtime("forked", name(block_name), *arguments)
+    names, bound = rewriter.scope.state([node.body]), rewriter.scope.bound_by(node.body)
+    block, block_name = rewriter.scope.block("block", [], bound, rewriter.block(node.body), node.test)
+    call = runtime("forked", name(block_name), names)
     last = ast.Return(value=call) if returns else ast.Expr(value=call)
-    return [*state, block, same_place(last, node.test)]
+    return [block, same_place(last, node.test)]
 
 
 def rewrite_ternary(rewriter: Rewriter, node: ast.IfExp) -> ast.expr:

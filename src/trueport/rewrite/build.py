@@ -6,7 +6,11 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from trueport.rewrite.walking import children
+
 Node = TypeVar("Node", bound=ast.AST)
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 RUNTIME = "\0trueport.rewrite.runtime\0"
 """Stands for the runtime in the syntax tree; replaced by the runtime itself in the compiled code's constants."""
@@ -14,10 +18,30 @@ RUNTIME = "\0trueport.rewrite.runtime\0"
 
 def same_place(node: Node, at: ast.AST) -> Node:
     """`node` and all that it holds without a place of its own, at the place of `at`."""
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, at)
+    place = {word: getattr(at, word) for word in _PLACE}
+    waiting: list[Any] = [node]
+    while waiting:
+        inner = waiting.pop()
+        has = inner.__dict__
+        if "lineno" in has:
+            continue  # and so has everything in it: whoever makes a node gives it its place
+        if inner._attributes:
+            has.update(place)
+        waiting += children(inner)
     return node
+
+
+def place_the_rest(node: ast.AST) -> None:
+    """Whatever still has no place takes that of the node around it; what has none around it, the first line."""
+    waiting: list[tuple[Any, dict[str, Any]]] = [(node, dict(zip(_PLACE, (1, 0, 1, 0), strict=True)))]
+    while waiting:
+        inner, place = waiting.pop()
+        has = inner.__dict__
+        if "lineno" in has:
+            place = has
+        elif inner._attributes:
+            has.update({word: place[word] for word in _PLACE})
+        waiting += [(child, place) for child in children(inner)]
 
 
 def name(identifier: str, store: bool = False) -> ast.Name:
@@ -43,10 +67,6 @@ def runtime_attribute(attribute: str) -> ast.Attribute:
 
 def thunk(value: ast.expr) -> ast.Lambda:
     return ast.Lambda(args=_no_args(), body=value)
-
-
-def texts(words: Sequence[str]) -> ast.Tuple:
-    return ast.Tuple(elts=[ast.Constant(word) for word in words], ctx=ast.Load())
 
 
 def function(identifier: str, params: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from trueport.rewrite.build import assign, function, name, runtime, same_place
 from trueport.rewrite.names import bound_names
+from trueport.rewrite.walking import walk
 
 if TYPE_CHECKING:
     from trueport.rewrite.rewriter import Rewriter
@@ -51,7 +52,7 @@ def _is_simple(node: ast.ListComp | ast.GeneratorExp) -> bool:
 
 def _holds_others(node: ast.ListComp | ast.GeneratorExp) -> bool:
     """Whether the element holds a comprehension that needs a function, which must see the names of this one."""
-    inner = (n for n in ast.walk(node.elt) if isinstance(n, (ast.ListComp, ast.GeneratorExp)))
+    inner = (n for n in walk(node.elt) if isinstance(n, (ast.ListComp, ast.GeneratorExp)))
     return any(not _is_simple(each) for each in inner)
 
 

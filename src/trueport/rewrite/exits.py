@@ -11,15 +11,14 @@ neither arm always leaves is the rest guarded by a flag.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trueport.rewrite.build import assign, name, negation, same_place
 from trueport.rewrite.forks import is_fork
+from trueport.rewrite.walking import FUNCTIONS, children, copied, directly_in, statements_within, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Exits:
         """Rewrite the loops in a block; after one that may return, return."""
         out: list[ast.stmt] = []
         for statement in statements:
-            if isinstance(statement, _FUNCTIONS):
+            if isinstance(statement, FUNCTIONS):
                 out.append(statement)
             elif isinstance(statement, _LOOPS):
                 out += self.loop(statement, self._loops, self._return_if_returned)
@@ -91,7 +90,7 @@ class Exits:
                 out += self.loop(statement, self._inner)
             else:
                 for field in ("body", "orelse", "finalbody"):
-                    if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
+                    if getattr(statement, field, None) and not isinstance(statement, FUNCTIONS):
                         setattr(statement, field, self._inner(getattr(statement, field)))
                 for handler in getattr(statement, "handlers", []):
                     handler.body = self._inner(handler.body)
@@ -226,7 +225,7 @@ def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:
             elif always_leaves(orelse):
                 body = [*body, *rest]
             else:
-                body, orelse = [*body, *copy.deepcopy(rest)], [*orelse, *rest]
+                body, orelse = [*body, *[copied(each) for each in rest]], [*orelse, *rest]
             statement.body, statement.orelse = _ending(body, statement), _ending(orelse, statement)
             statement.tp_returns = True  # type: ignore[attr-defined]
             return [*out, statement]
@@ -255,14 +254,16 @@ def always_leaves(statements: Sequence[ast.stmt]) -> bool:
 
 
 def contains(node: ast.AST, kind: type | tuple[type, ...]) -> bool:
-    """Whether a statement of this kind stands inside, outside nested functions."""
-    waiting = list(ast.iter_child_nodes(node))
+    """Whether a node of this kind stands inside, outside nested functions."""
+    if isinstance(kind, type) and issubclass(kind, ast.stmt):
+        return any(isinstance(inner, kind) for inner in statements_within(directly_in(node)))
+    waiting = children(node)
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, kind):
             return True
-        if not isinstance(inner, _FUNCTIONS):
-            waiting.extend(ast.iter_child_nodes(inner))
+        if not isinstance(inner, FUNCTIONS):
+            waiting += children(inner)
     return False
 
 
@@ -276,7 +277,7 @@ def own_exits(statements: Sequence[ast.stmt]) -> set[type]:
             if contains(statement, ast.Return) or hasattr(statement, "tp_returns_inside"):
                 found.add(ast.Return)
             found |= own_exits(statement.orelse)  # a `break` in a loop's `else` leaves the loop around it
-        elif not isinstance(statement, _FUNCTIONS):
+        elif not isinstance(statement, FUNCTIONS):
             for field in ("body", "orelse", "finalbody"):
                 found |= own_exits(getattr(statement, field, None) or [])
             for handler in getattr(statement, "handlers", []):
@@ -289,7 +290,7 @@ def _set(flag: str, at: ast.stmt) -> ast.stmt:
 
 
 def _reads(statements: Sequence[ast.stmt], wanted: str) -> bool:
-    loads = (n for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    loads = (n for n in walk(*statements) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     return any(n.id == wanted for n in loads)
 
 
@@ -304,7 +305,7 @@ def _without_assignments(statements: Sequence[ast.stmt], flag: str) -> list[ast.
         ):
             continue
         for field in ("body", "orelse", "finalbody"):
-            if getattr(statement, field, None) and not isinstance(statement, _FUNCTIONS):
+            if getattr(statement, field, None) and not isinstance(statement, FUNCTIONS):
                 kept = _without_assignments(getattr(statement, field), flag)
                 setattr(statement, field, kept or ([same_place(ast.Pass(), statement)] if field == "body" else []))
         for handler in getattr(statement, "handlers", []):

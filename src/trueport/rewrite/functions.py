@@ -7,7 +7,6 @@ no map. Functions get their own code back when the rewriting ends, whatever happ
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import linecache
 import threading
@@ -16,12 +15,13 @@ from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from trueport.rewrite.build import RUNTIME
+from trueport.rewrite.build import RUNTIME, place_the_rest
 from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.rewriter import rewrite
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.rewrite.unsupported import Unsupported
+from trueport.rewrite.walking import children, copied, walk
 
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _LOCK = threading.RLock()
@@ -166,7 +166,7 @@ def _rewritten_code(code: CodeType, _file: str, tails: Tails) -> CodeType:
     """Codes of two files are equal where their text is, and each needs its own file in its tracebacks."""
     node, classes = find_definition(code)
     try:
-        made = rewrite(copy.deepcopy(node), tails)
+        made = rewrite(copied(node), tails)
     except Unsupported as unsupported:
         raise Refused(unsupported.construct, unsupported.line, unsupported.instead) from None
     return compile_in_place(made, code, classes)
@@ -175,7 +175,7 @@ def _rewritten_code(code: CodeType, _file: str, tails: Tails) -> CodeType:
 def rewritten_definition(code: CodeType, tails: Tails = frozenset()) -> ast.FunctionDef:
     """The rewritten form of a function as syntax, to be shown."""
     node, _ = find_definition(code)
-    return rewrite(copy.deepcopy(node), tails)
+    return rewrite(copied(node), tails)
 
 
 def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
@@ -204,17 +204,23 @@ def _extent(node: ast.FunctionDef) -> tuple[int, int]:
 
 
 def _search(node: ast.AST, code: CodeType, classes: list[str], found: list[tuple[ast.FunctionDef, list[str]]]) -> None:
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
+        if isinstance(child, ast.stmt) and not _first_line(child) <= code.co_firstlineno <= (child.end_lineno or 0):
+            continue
         inner = [*classes, child.name] if isinstance(child, ast.ClassDef) else classes
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-            if child.name == code.co_name and first == code.co_firstlineno:
+            if child.name == code.co_name and _first_line(child) == code.co_firstlineno:
                 if isinstance(child, ast.AsyncFunctionDef):
                     raise Refused("asynchronous code", child.lineno, "call it without async")
                 found.append((child, classes))
         elif isinstance(child, ast.Lambda) and code.co_name == "<lambda>" and _is_this_lambda(child, code):
             found.append((_as_function(child), classes))
         _search(child, code, inner, found)
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators = [int(decorator.lineno) for decorator in getattr(statement, "decorator_list", ())]
+    return min([statement.lineno, *decorators])
 
 
 def _is_this_lambda(node: ast.Lambda, code: CodeType) -> bool:
@@ -264,7 +270,7 @@ def compile_in_place(
     """
     node.decorator_list = []
     node.returns = None
-    for arg in ast.walk(node.args):
+    for arg in walk(node.args):
         if isinstance(arg, ast.arg):
             arg.annotation = None
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
@@ -288,7 +294,7 @@ def compile_in_place(
     body: list[ast.stmt] = [ast.Global(names=ours), inner] if ours else [inner]
     outer: dict[str, Any] = {"name": "tp_closure", "args": args, "body": body, "decorator_list": [], "returns": None}
     module = ast.Module(body=[ast.FunctionDef(**outer)], type_ignores=[])
-    ast.fix_missing_locations(module)
+    place_the_rest(module)
     compiled = compile(module, original.co_filename, "exec", dont_inherit=True, flags=_future_flags(original))
     code = next(c for c in with_inner(compiled) if c.co_name == node.name)
     code = _finished(code, original, runtime)

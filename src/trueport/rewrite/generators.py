@@ -16,17 +16,16 @@ consumer's `break`. Outside a trace the generator is what it was.
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
 from trueport.rewrite.build import function, name, runtime, same_place
 from trueport.rewrite.exits import contains
 from trueport.rewrite.names import parameters
 from trueport.rewrite.unsupported import Unsupported
+from trueport.rewrite.walking import FUNCTIONS, Transformer, copied
 
 _EMIT, _STOPPED = "tp_emit", "tp_stopped"
 _RUN, _PLAIN = "tp_run", "tp_plain"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
@@ -42,7 +41,7 @@ def turned_around(node: ast.FunctionDef) -> ast.FunctionDef:
     """A generator as a function that makes something to be gone through. Raises Unsupported. `node` is changed."""
     _refuse_try(node.body, inside=False)
     names = parameters(node.args)
-    plain = same_place(function(_PLAIN, names, copy.deepcopy(node.body)), node.body[0])
+    plain = same_place(function(_PLAIN, names, [copied(each) for each in node.body]), node.body[0])
     body = [part for statement in node.body for part in _Emitting().statement(statement)]
     run = same_place(function(_RUN, [_EMIT, _STOPPED, *names], body), node.body[0])
     given = ast.Tuple(elts=[name(n) for n in names], ctx=ast.Load())
@@ -51,7 +50,7 @@ def turned_around(node: ast.FunctionDef) -> ast.FunctionDef:
     return node
 
 
-class _Emitting(ast.NodeTransformer):
+class _Emitting(Transformer):
     """`yield v` as a call of the consumer's body, and a return where that has left its loop."""
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -95,7 +94,7 @@ class _Emitting(ast.NodeTransformer):
 def _refuse_try(statements: list[ast.stmt], inside: bool) -> None:
     """An error of the consumer's never reaches the generator; in a call it would reach the `except` around it."""
     for statement in statements:
-        if isinstance(statement, _FUNCTIONS):
+        if isinstance(statement, FUNCTIONS):
             continue
         handled = inside or (isinstance(statement, ast.Try) and bool(statement.handlers))
         if handled and contains(statement, (ast.Yield, ast.YieldFrom)):

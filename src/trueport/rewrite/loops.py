@@ -1,7 +1,7 @@
 """while and for.
 
 while test: B        →          def tp_body(): nonlocal …; B
-                                runtime.while_(lambda: test, tp_body, get, put, names, look)
+                                runtime.while_(lambda: test, tp_body, runtime.names(lambda: (…), (…)))
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ def rewrite_while(rewriter: Rewriter, node: ast.While) -> list[ast.stmt]:
         going = same_place(negation(name(broke)), test)
         always = isinstance(test, ast.Constant) and bool(test.value)
         test = going if always else same_place(ast.BoolOp(op=ast.And(), values=[going, test]), node.test)
-    state, arguments = rewriter.scope.state([node.body, [same_place(ast.Expr(value=test), node)]], node.test)
+    names = rewriter.scope.state([node.body, [same_place(ast.Expr(value=test), node)]])
+    bound = rewriter.scope.bound_by(node.body)
     asked = rewriter.lazily(rewriter.visit(only_asked(test)))
-    body, body_name = rewriter.scope.block("body", [], rewriter.block(node.body), node.test)
-    call = runtime("while_", asked, name(body_name), *arguments)
-    return [*state, body, same_place(ast.Expr(value=call), node.test)]
+    body, body_name = rewriter.scope.block("body", [], bound, rewriter.block(node.body), node.test)
+    call = runtime("while_", asked, name(body_name), names)
+    return [body, same_place(ast.Expr(value=call), node.test)]
 
 
 def rewrite_for(rewriter: Rewriter, node: ast.For) -> list[ast.stmt]:
     take = same_place(ast.Assign(targets=[node.target], value=name(_ITEM)), node.target)
-    state, arguments = rewriter.scope.state([[take], node.body], node.target)
+    names = rewriter.scope.state([[take], node.body])
+    bound = rewriter.scope.bound_by([take, *node.body])
     over = rewriter.visit(node.iter)
-    body, body_name = rewriter.scope.block("body", [_ITEM], [take, *rewriter.block(node.body)], node.target)
+    body, body_name = rewriter.scope.block("body", [_ITEM], bound, [take, *rewriter.block(node.body)], node.target)
     broke = getattr(node, "tp_broke", None)
     stop = thunk(name(broke) if broke is not None else ast.Constant(False))
-    call = runtime("for_", over, name(body_name), stop, *arguments)
-    return [*state, body, same_place(ast.Expr(value=call), node.iter)]
+    call = runtime("for_", over, name(body_name), stop, names)
+    return [body, same_place(ast.Expr(value=call), node.iter)]

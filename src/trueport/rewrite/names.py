@@ -5,15 +5,34 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+from trueport.rewrite.walking import Visitor, statements_within
+
+Known = dict[int, tuple[ast.AST, "Names"]]
+"""The names of statements that were gone through, by id; each with the statement, so that no other takes its id."""
 
 
-class _Names(ast.NodeVisitor):
-    def __init__(self) -> None:
+class Names(Visitor):
+    """The names that a piece of code binds and reads, in the order in which they come up."""
+
+    def __init__(self, known: Known | None = None) -> None:
         self.bound: dict[str, None] = {}
         self.read: dict[str, None] = {}
         self._hidden: list[set[str]] = []
+        self._known = known
+
+    def visit(self, node: ast.AST) -> None:
+        if self._known is None or not isinstance(node, ast.stmt):
+            super().visit(node)
+            return
+        if id(node) not in self._known:
+            names = Names(self._known)
+            super(Names, names).visit(node)
+            self._known[id(node)] = (node, names)
+        self.add(self._known[id(node)][1])
+
+    def add(self, other: Names) -> None:
+        self.bound.update(other.bound)
+        self.read.update(other.read)
 
     def visit_Name(self, node: ast.Name) -> None:
         if any(node.id in names for names in self._hidden):
@@ -51,7 +70,7 @@ class _Names(ast.NodeVisitor):
             self.bound[node.name] = None
             for decorator in node.decorator_list:
                 self.visit(decorator)
-        inner = _Names()
+        inner = Names()
         hidden: set[str] = set()
         if not isinstance(node, ast.ClassDef):
             for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
@@ -70,7 +89,7 @@ class _Names(ast.NodeVisitor):
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         """Its targets live in the comprehension; a walrus inside it binds in the function around it."""
-        targets = _Names()
+        targets = Names()
         for generator in node.generators:
             targets.visit(generator.target)
         self._hidden.append(set(targets.bound))
@@ -82,16 +101,17 @@ class _Names(ast.NodeVisitor):
 
 def bound_names(statements: Iterable[ast.AST]) -> list[str]:
     """Names that the statements bind in the function around them."""
-    return list(_visit(statements).bound)
+    return list(names_of(statements).bound)
 
 
 def read_names(statements: Iterable[ast.AST]) -> list[str]:
     """Names that the statements read."""
-    return list(_visit(statements).read)
+    return list(names_of(statements).read)
 
 
-def _visit(statements: Iterable[ast.AST]) -> _Names:
-    names = _Names()
+def names_of(statements: Iterable[ast.AST], known: Known | None = None) -> Names:
+    """Both. `known` remembers statements, also those inside others, and is good until one of them is changed."""
+    names = Names(known)
     for statement in statements:
         names.visit(statement)
     return names
@@ -105,11 +125,7 @@ def parameters(args: ast.arguments) -> list[str]:
 def declared(statements: Sequence[ast.stmt], kind: type = ast.Nonlocal) -> set[str]:
     """Names that the statements declare `nonlocal` (or `global`), outside functions defined in them."""
     found: set[str] = set()
-    waiting: list[ast.AST] = list(statements)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, kind) and isinstance(node, (ast.Nonlocal, ast.Global)):
-            found.update(node.names)
-        elif not isinstance(node, _SCOPES):
-            waiting.extend(ast.iter_child_nodes(node))
+    for statement in statements_within(statements):
+        if isinstance(statement, kind) and isinstance(statement, (ast.Nonlocal, ast.Global)):
+            found.update(statement.names)
     return found

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import functools
 import gc
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 from trueport.rewrite.build import runtime, same_place
 from trueport.rewrite.functions import Refused, compile_in_place, find_definition, with_inner
 from trueport.rewrite.probe_runtime import PROBES, SITES, Kind, Site
+from trueport.rewrite.walking import Transformer, copied
 
 _WORDS: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq",
@@ -81,14 +81,14 @@ def _probed_code(code: CodeType, _file: str) -> tuple[CodeType, tuple[Site, ...]
     """Codes of two files are equal where their text is, and each needs its own file in its sites."""
     node, classes = find_definition(code)
     probing = _Probing(code.co_filename, code.co_qualname)
-    made = copy.deepcopy(node)
+    made = copied(node)
     made.body = [part for statement in made.body for part in probing.statement(statement)]
     if not probing.sites:
         return code, ()
     return compile_in_place(made, code, classes, PROBES), tuple(probing.sites)
 
 
-class _Probing(ast.NodeTransformer):
+class _Probing(Transformer):
     """Walks one function, functions inside it included."""
 
     def __init__(self, file: str, function: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from trueport.rewrite.build import RUNTIME, name
 from trueport.rewrite.functions import Tails, rewritten_definition
 
-_PLUMBING = ("tp_put_", "tp_set_")
+_PLUMBING = "tp_set_"
 _WITH_STATE = ("if_", "if_return", "while_", "for_", "forked")
 
 
@@ -39,9 +39,9 @@ class _Readable(ast.NodeTransformer):
         self.generic_visit(node)
         match node.func:
             case ast.Attribute(attr=called) if called in _WITH_STATE and _is_ours(node.func.value):
-                *node.args, _get, _put, names, _look = node.args
-                if isinstance(names, ast.Tuple) and names.elts:
-                    node.keywords = [ast.keyword(arg="names", value=names)]
+                *node.args, names = node.args
+                if isinstance(names, ast.Call) and isinstance(names.args[1], ast.Constant) and names.args[1].value:
+                    node.keywords = [ast.keyword(arg="names", value=names.args[1])]
             case ast.Call(func=ast.Attribute(value=runtime, attr="traced"), args=[ast.Name(id=builtin)]) if _is_ours(
                 runtime
             ):

@@ -11,10 +11,10 @@ from trueport.rewrite import booleans, branches, calls, comprehensions, generato
 from trueport.rewrite.build import function, name, runtime, runtime_attribute, same_place
 from trueport.rewrite.exits import Exits
 from trueport.rewrite.forks import Fork, with_forks
-from trueport.rewrite.names import bound_names
 from trueport.rewrite.scope import FunctionScope
 from trueport.rewrite.tails import with_tails_inside
 from trueport.rewrite.unsupported import Unsupported
+from trueport.rewrite.walking import Transformer, statements_within
 
 
 def rewrite(node: ast.FunctionDef, tails: Collection[int | Fork] = ()) -> ast.FunctionDef:
@@ -30,7 +30,7 @@ def rewrite(node: ast.FunctionDef, tails: Collection[int | Fork] = ()) -> ast.Fu
     return Rewriter().function(node)
 
 
-class Rewriter(ast.NodeTransformer):
+class Rewriter(Transformer):
     """Walks one function; nested functions are functions of their own."""
 
     def __init__(self) -> None:
@@ -215,7 +215,7 @@ def _mark_lists(value: ast.expr) -> None:
         _mark_lists(part)
 
 
-class _WalrusThroughSetter(ast.NodeTransformer):
+class _WalrusThroughSetter(Transformer):
     def __init__(self, scope: FunctionScope) -> None:
         self._scope = scope
 
@@ -230,9 +230,7 @@ class _WalrusThroughSetter(ast.NodeTransformer):
 
 def _bindings(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]:
     """`if False: a = b = None`: tells the compiler that names are the function's, although only blocks bind them."""
-    names = sorted(n for n in bound_names(at.body) if n in scope.local_names)
-    inner = sorted(scope.local_names - set(names))
-    targets: list[ast.expr] = [name(n, store=True) for n in [*names, *inner]]
+    targets: list[ast.expr] = [name(n, store=True) for n in sorted(scope.local_names)]
     if not targets:
         return []
     never = ast.If(test=ast.Constant(False), body=[ast.Assign(targets=targets, value=ast.Constant(None))], orelse=[])
@@ -252,6 +250,7 @@ def _walrus_setters(scope: FunctionScope, at: ast.FunctionDef) -> list[ast.stmt]
 
 
 def _refuse(node: ast.FunctionDef) -> None:
-    for inner in ast.walk(node):
-        if isinstance(inner, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
+    """`await`, `async for` and `async with` stand in an asynchronous function only, so looking for those is enough."""
+    for inner in statements_within(node.body, into_functions=True):
+        if isinstance(inner, ast.AsyncFunctionDef):
             raise Unsupported("asynchronous code", inner.lineno, "call it without async")

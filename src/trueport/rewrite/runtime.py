@@ -18,6 +18,7 @@ from trueport.rewrite.asking import State as State
 from trueport.rewrite.asking import Thunk
 from trueport.rewrite.comparing import Comparing
 from trueport.rewrite.patterns import Patterns
+from trueport.rewrite.shared_names import shared_names
 
 _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
@@ -35,13 +36,11 @@ class RuntimeFunctions(Comparing, Patterns):
 
     # --- names
 
-    @staticmethod
-    def values(*reads: Thunk) -> tuple[Any, ...]:
-        return tuple(_read(read) for read in reads)
+    names = staticmethod(shared_names)
 
     # --- branches
 
-    def if_(self, test: Any, then: Thunk, orelse: Thunk, *state: Any) -> None:
+    def if_(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> None:
         trace = TRACE.trace
         if trace is None:
             then() if test else orelse()
@@ -50,25 +49,25 @@ class RuntimeFunctions(Comparing, Patterns):
         if isinstance(truth, bool):
             then() if truth else orelse()
         else:
-            trace.branch(truth, then, orelse, State(*state))
+            trace.branch(truth, then, orelse, state)
 
-    def if_return(self, test: Any, then: Thunk, orelse: Thunk, *state: Any) -> Any:
+    def if_return(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
         trace = TRACE.trace
         if trace is None:
             return then() if test else orelse()
         truth = trace.truth(test)
         if isinstance(truth, bool):
             return then() if truth else orelse()
-        return trace.branch(truth, then, orelse, State(*state))
+        return trace.branch(truth, then, orelse, state)
 
     @staticmethod
-    def forked(block: Thunk, *state: Any) -> Any:
+    def forked(block: Thunk, state: State) -> Any:
         """A statement, and maybe the rest of its block, run for each way through a branch in what it calls."""
         trace = TRACE.trace
-        return block() if trace is None else trace.forked(block, State(*state))
+        return block() if trace is None else trace.forked(block, state)
 
     def ternary(self, test: Any, then: Thunk, orelse: Thunk) -> Any:
-        return self.if_return(test, then, orelse, tuple, _nothing, (), tuple)
+        return self.if_return(test, then, orelse, NO_NAMES)
 
     def assert_(self, test: Any, message: Thunk) -> None:
         trace = TRACE.trace
@@ -81,7 +80,7 @@ class RuntimeFunctions(Comparing, Patterns):
 
     # --- loops
 
-    def while_(self, test: Thunk, body: Thunk, *state: Any) -> None:
+    def while_(self, test: Thunk, body: Thunk, state: State) -> None:
         trace = TRACE.trace
         if trace is None:
             while test():
@@ -91,17 +90,17 @@ class RuntimeFunctions(Comparing, Patterns):
         while True:
             truth = trace.truth(test())
             if not isinstance(truth, bool):
-                trace.repeat_while(test, truth, body, State(*state))
+                trace.repeat_while(test, truth, body, state)
                 return
             if not truth:
                 return
-            if count == 0 and trace.becomes_traced(lambda: (body(), test())[1], State(*state)):
-                trace.repeat_while(test, None, body, State(*state))
+            if count == 0 and trace.becomes_traced(lambda: (body(), test())[1], state):
+                trace.repeat_while(test, None, body, state)
                 return
             body()
             count += 1
 
-    def for_(self, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, *state: Any) -> None:
+    def for_(self, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: State) -> None:
         trace = TRACE.trace
         if trace is None:
             for item in over:
@@ -115,11 +114,11 @@ class RuntimeFunctions(Comparing, Patterns):
             return
         sequence = trace.sequence(over)
         if sequence is None:
-            sequence = trace.endless(over, lambda item: (body(item), stop())[1], State(*state))
+            sequence = trace.endless(over, lambda item: (body(item), stop())[1], state)
         if sequence is not None:
-            trace.repeat_for(sequence, body, stop, State(*state))
+            trace.repeat_for(sequence, body, stop, state)
             return
-        if trace.ended_early(over, body, stop, State(*state)):
+        if trace.ended_early(over, body, stop, state):
             return
         for count, item in enumerate(over):
             if count:
@@ -129,7 +128,7 @@ class RuntimeFunctions(Comparing, Patterns):
                 if stopped is not False:
                     trace.stopped_early(over, count)
                     go_on = trace.truth(trace.negate(stop()))
-                    trace.branch(go_on, lambda item=item: body(item), _nothing, State(*state))  # type: ignore[misc]
+                    trace.branch(go_on, lambda item=item: body(item), _nothing, state)  # type: ignore[misc]
                     continue
             body(item)
 
@@ -324,13 +323,6 @@ def _unpacking(each: Callable[..., Any]) -> Callable[[Any], Any]:
     return take
 
 
-def _read(read: Thunk) -> Any:
-    try:
-        return read()
-    except NameError:
-        return UNBOUND
-
-
 def _nothing(*_: Any) -> None:
     return None
 
@@ -349,6 +341,8 @@ def _itself(value: Any) -> Any:
     return value
 
 
+NO_NAMES = State(tuple, _nothing, (), tuple)
+"""The state of a block that has no names of its own."""
 OF_A_TEST = State(tuple, _nothing, (), tuple)
 """The state of a branch that `and` or `or` makes: no names."""
 

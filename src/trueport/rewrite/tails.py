@@ -10,10 +10,10 @@ layer or of another), what follows has to be traced once for each arm. The trace
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Collection
 
 from trueport.rewrite.unfolding import unfolded
+from trueport.rewrite.walking import copied
 
 
 def with_tails_inside(statements: list[ast.stmt], lines: Collection[int]) -> list[ast.stmt]:
@@ -26,7 +26,7 @@ def with_tails_inside(statements: list[ast.stmt], lines: Collection[int]) -> lis
     for i, statement in enumerate(statements):
         rest = statements[i + 1 :]
         if isinstance(statement, ast.If) and _wants_rest(statement, lines):
-            statement.body = with_tails_inside([*statement.body, *copy.deepcopy(rest)], lines)
+            statement.body = with_tails_inside([*statement.body, *(copied(each) for each in rest)], lines)
             statement.orelse = with_tails_inside([*statement.orelse, *rest], lines)
             return [*statements[:i], statement]
         branched = unfolded(statement, lines)
@@ -40,7 +40,7 @@ def _wants_rest(statement: ast.stmt, lines: Collection[int]) -> bool:
     if isinstance(statement, ast.If):
         here = statement.test.lineno in lines or hasattr(statement, "tp_wants_rest")
         return here or any(_wants_rest(each, lines) for each in (*statement.body, *statement.orelse))
-    return unfolded(copy.deepcopy(statement), lines) is not None
+    return unfolded(copied(statement), lines) is not None
 
 
 def _inside(statement: ast.stmt, lines: Collection[int]) -> None:
