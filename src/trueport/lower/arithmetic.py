@@ -1,4 +1,4 @@
-"""sympy expressions as ONNX nodes on tensors of shape [1].
+"""sympy expressions as ONNX nodes on tensors of shape [1], or without axes where all of an expression is.
 
 One rule per class of expression, found by the class's name: torch's own functions of sizes (`FloorDiv`, `PythonMod`,
 `IntTrueDiv`, ...) live in a private module, and their names are what its printers use too. Integers are int64, floats
@@ -50,14 +50,14 @@ _RELATIONS = {
 
 
 def compute(op: Builder, expr: sympy.Basic) -> Tensor:
-    """The value of an expression, shape [1]."""
+    """The value of an expression, in the form in which it is wanted (`Sizes.part`)."""
     name = type(expr).__name__
     if expr.is_Integer:
-        return op.const([int(expr)], INT)
+        return op.sizes.constant(int(expr), INT)
     if expr.is_Float or expr.is_Rational or expr.is_NumberSymbol or expr in (sympy.oo, -sympy.oo):
-        return op.const([float(expr)], FLOAT)
+        return op.sizes.constant(float(expr), FLOAT)
     if name in ("BooleanTrue", "BooleanFalse"):
-        return op.const([bool(expr)], BOOL)
+        return op.sizes.constant(bool(expr), BOOL)
     if name.startswith("OpaqueUnaryFn_"):
         return _unary(op, name.removeprefix("OpaqueUnaryFn_"), _part(op, expr, 0, FLOAT))
     if name in _RELATIONS or name == "Unequality":
@@ -77,7 +77,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def _part(op: Builder, expr: sympy.Basic, index: int, dtype: ir.DataType | None = None) -> Tensor:
-    value = op.sizes.length(expr.args[index])
+    value = op.sizes.part(expr.args[index])
     return value if dtype is None else op.cast(value, dtype)
 
 
@@ -88,11 +88,11 @@ def _alike(op: Builder, parts: list[Tensor]) -> list[Tensor]:
 
 
 def _parts(op: Builder, expr: sympy.Basic) -> list[Tensor]:
-    return _alike(op, [op.sizes.length(part) for part in expr.args])
+    return _alike(op, [op.sizes.part(part) for part in expr.args])
 
 
 def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
-    left, right = [op.sizes.length(part) for part in expr.args]
+    left, right = [op.sizes.part(part) for part in expr.args]
     if not (left.dtype == right.dtype == BOOL):
         left, right = _alike(op, [left, right])
     name = type(expr).__name__
@@ -120,9 +120,9 @@ def _add(op: Builder, expr: sympy.Basic) -> Tensor:
     for term in expr.args:
         factor, rest = term.as_coeff_Mul()
         if factor.is_Integer and factor < 0:
-            minus.append(op.sizes.length(-factor * rest))
+            minus.append(op.sizes.part(-factor * rest))
         else:
-            plus.append(op.sizes.length(term))
+            plus.append(op.sizes.part(term))
     parts = _alike(op, [*plus, *minus])
     plus, minus = parts[: len(plus)], parts[len(plus) :]
     if not plus:
@@ -136,9 +136,9 @@ def _mul(op: Builder, expr: sympy.Basic) -> Tensor:
     above, below = expr.as_numer_denom()
     if below == 1:
         first, *rest = expr.args
-        return op.Neg(op.sizes.length(sympy.Mul(*rest))) if first == -1 else reduce(op.Mul, _parts(op, expr))
+        return op.Neg(op.sizes.part(sympy.Mul(*rest))) if first == -1 else reduce(op.Mul, _parts(op, expr))
     dtype = INT if expr.is_integer else FLOAT
-    return op.Div(op.cast(op.sizes.length(above), dtype), op.cast(op.sizes.length(below), dtype))
+    return op.Div(op.cast(op.sizes.part(above), dtype), op.cast(op.sizes.part(below), dtype))
 
 
 @rule("Pow", "PowByNatural")
@@ -146,11 +146,11 @@ def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
     """Small whole exponents multiply: the runtime's integer `Pow` goes through floating point."""
     base, exponent = expr.args
     if exponent.is_Integer and 0 < exponent <= 8:
-        return reduce(op.Mul, [op.sizes.length(base)] * int(exponent))
+        return reduce(op.Mul, [op.sizes.part(base)] * int(exponent))
     if exponent.is_Integer and exponent < 0:
-        return op.Div(op.const([1.0], FLOAT), op.cast(op.sizes.length(base**-exponent), FLOAT))
+        return op.Div(op.sizes.constant(1.0, FLOAT), op.cast(op.sizes.part(base**-exponent), FLOAT))
     if exponent == sympy.Rational(1, 2):
-        return op.Sqrt(op.cast(op.sizes.length(base), FLOAT))
+        return op.Sqrt(op.cast(op.sizes.part(base), FLOAT))
     if type(expr).__name__ == "PowByNatural":
         return op.cast(op.Round(op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))), INT)
     return op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
@@ -217,7 +217,7 @@ def _right_shift(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 def _power_of_two(op: Builder, expr: sympy.Basic) -> Tensor:
-    return op.cast(op.Pow(op.const([2.0], FLOAT), _part(op, expr, 1, FLOAT)), INT)
+    return op.cast(op.Pow(op.sizes.constant(2.0, FLOAT), _part(op, expr, 1, FLOAT)), INT)
 
 
 @rule("Max")
@@ -322,8 +322,8 @@ def _where(op: Builder, expr: sympy.Basic) -> Tensor:
 def _piecewise(op: Builder, expr: sympy.Basic) -> Tensor:
     """The first piece whose condition holds; the last one where none does."""
     pieces: list[Any] = list(expr.args)
-    values = _alike(op, [op.sizes.length(value) for value, _ in pieces])
+    values = _alike(op, [op.sizes.part(value) for value, _ in pieces])
     result = values[-1]
     for value, (_, condition) in zip(reversed(values[:-1]), reversed(pieces[:-1]), strict=True):
-        result = op.Where(op.cast(op.sizes.length(condition), BOOL), value, result)
+        result = op.Where(op.cast(op.sizes.part(condition), BOOL), value, result)
     return result

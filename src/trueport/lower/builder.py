@@ -63,6 +63,16 @@ class Builder:
             self.scope = outer
 
     @contextlib.contextmanager
+    def around(self, scope: Scope) -> Iterator[None]:
+        """What is emitted meanwhile belongs to this graph, which is one of those around the present one, or itself."""
+        inner = self.scope
+        self.scope = scope
+        try:
+            yield
+        finally:
+            self.scope = inner
+
+    @contextlib.contextmanager
     def translating(self, node: Node) -> Iterator[None]:
         """Nodes emitted meanwhile come from this ATen call."""
         before, before_metadata = self.node, self._metadata

@@ -41,6 +41,7 @@ from trueport.lower.opsets import ir_version_for
 from trueport.lower.padded_pools import keep_padding
 from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
+from trueport.lower.undone import without_undone
 from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.unread import without_unread
 from trueport.lower.weights import Weights
@@ -84,6 +85,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         producer_name="trueport",
         functions=list(op.functions.values()),
     )
+    without_undone(model)
     gone = without_unread(model)
     keep_factors_exact(model)
     keep_padding(model)

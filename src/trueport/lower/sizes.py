@@ -5,7 +5,8 @@ that can be solved for it (an input of length `2*s + 1`), or by a 0-d tensor (`.
 inputs). Nothing is emitted before a translation asks; then each expression is computed once per scope.
 
 Expressions are computed as tensors of shape [1], so that they join into shapes without any reshaping; `scalar` takes
-the axis off where a 0-d tensor is needed.
+the axis off where a 0-d tensor is needed. What is made of 0-d tensors (the counter of a loop) and is wanted as one is
+computed without axes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sympy
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.arithmetic import compute
-from trueport.lower.scope import Shelf
+from trueport.lower.scope import Scope, Shelf
 
 if TYPE_CHECKING:
     from trueport.lower.builder import Builder
@@ -34,6 +35,8 @@ class _Axis:
 
     tensor: Tensor
     axis: int
+    scope: Scope
+    """The graph in which it is told."""
     multiple: int = 1
     offset: int = 0
 
@@ -61,6 +64,8 @@ class Sizes:
         self._scalars: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape []")
         self._vectors: Shelf[tuple[object, ...], Tensor] = Shelf("shapes")
         self._on_axes: set[sympy.Basic] = set()
+        self._without_axes = False
+        """Whether 0-d tensors are computed just now."""
         self._declared: dict[sympy.Basic, str | int] = {}
 
     # What is known beforehand
@@ -104,11 +109,11 @@ class Sizes:
             if size.is_Symbol:
                 self._on_axes.add(size)
                 if self._sources.get(self._op.scope, size) is None:
-                    self._sources.put(self._op.scope, size, _Axis(tensor, axis))
+                    self._sources.put(self._op.scope, size, _Axis(tensor, axis, self._op.scope))
             elif (solved := _solve(size)) is not None:
                 symbol, multiple, offset = solved
                 if self._sources.get(self._op.scope, symbol) is None:
-                    self._sources.put(self._op.scope, symbol, _Axis(tensor, axis, multiple, offset))
+                    self._sources.put(self._op.scope, symbol, _Axis(tensor, axis, self._op.scope, multiple, offset))
 
     def bind_number(self, number: Number, tensor: Tensor) -> None:
         """Learn the symbol of a Python number that is the content of a 0-d tensor."""
@@ -119,7 +124,7 @@ class Sizes:
                 self._sources.put(self._op.scope, expr, _Item(self._op.cast(tensor, number.dtype)))
         elif isinstance(expr, sympy.Eq) and expr.args[0].is_Symbol and expr.args[1] == 1 and symbols:
             # How the trace writes a bool that a tensor yields: `u0 == 1`.
-            self._sources.put(self._op.scope, expr.args[0], _Item(self._op.cast(tensor, ir.DataType.INT64)))
+            self._sources.put(self._op.scope, expr.args[0], _Item(self._op.cast(tensor, ir.DataType.BOOL)))
         elif len(symbols) == 1 and (solved := _solve(expr)) is not None:
             symbol, multiple, offset = solved
             self._sources.put(self._op.scope, symbol, _Item((tensor - offset) / multiple))
@@ -138,8 +143,14 @@ class Sizes:
             source = self._sources.get(self._op.scope, expr)
             if isinstance(source, _Item):
                 found = source.tensor
+            elif isinstance(source, _Axis):
+                with self._op.around(source.scope):  # a loop asks once, before its first round
+                    found = self._op.Squeeze(self.length(expr), self._op.ints(0))
+                    self._scalars.put(self._op.scope, expr, found)
             elif (flag := self._flag(expr)) is not None:
                 found = flag
+            elif self._lengths.get(self._op.scope, expr) is None and self._holds_items(expr):
+                found = self._computed(expr, without_axes=True)
             else:
                 found = self._op.Squeeze(self.length(expr), self._op.ints(0))
             found.sizes = ()
@@ -155,15 +166,31 @@ class Sizes:
             return None
         return source.tensor if isinstance(expr, sympy.Eq) else self._op.Not(source.tensor)
 
+    def _holds_items(self, expr: sympy.Basic) -> bool:
+        sources = (self._sources.get(self._op.scope, symbol) for symbol in expr.free_symbols)
+        return not expr.is_Symbol and any(isinstance(source, _Item) for source in sources)
+
     def length(self, size: AnySize) -> Tensor:
         """As a tensor of shape [1]."""
         expr = _expr(size)
         found = self._lengths.get(self._op.scope, expr)
         if found is None:
-            found = self._compute(expr)
+            known = None if expr.is_Symbol else self._scalars.get(self._op.scope, expr)
+            if known is not None:
+                found = self._op.Reshape(known, self._op.ints(1))
+            else:
+                found = self._computed(expr, without_axes=False)
             found.sizes = (1,)
             self._lengths.put(self._op.scope, expr, found)
         return found
+
+    def part(self, expr: sympy.Basic) -> Tensor:
+        """A part of the expression that is being computed, in the form in which the whole is wanted."""
+        return self.scalar(expr) if self._without_axes else self.length(expr)
+
+    def constant(self, value: bool | int | float, dtype: ir.DataType) -> Tensor:
+        """The same for a number."""
+        return self._op.const(value if self._without_axes else [value], dtype)
 
     def vector(self, sizes: Sequence[AnySize | Tensor]) -> Tensor:
         """As a 1-d int64 tensor; a constant when all are known."""
@@ -228,6 +255,13 @@ class Sizes:
 
     # Computing
 
+    def _computed(self, expr: sympy.Basic, without_axes: bool) -> Tensor:
+        before, self._without_axes = self._without_axes, without_axes
+        try:
+            return self._compute(expr)
+        finally:
+            self._without_axes = before
+
     def _compute(self, expr: sympy.Basic) -> Tensor:
         if not expr.is_Symbol:
             return compute(self._op, expr)
@@ -236,10 +270,14 @@ class Sizes:
             raise LookupError(f"the size {expr} is used where no tensor in sight has it")
         if isinstance(source, _Item):
             return self._op.Reshape(source.tensor, self._op.ints(1))
-        length = self._op.Shape(source.tensor, start=source.axis, end=source.axis + 1)
-        if source.offset:
-            length = length - source.offset
-        return length if source.multiple == 1 else length / source.multiple
+        with self._op.around(source.scope):
+            length = self._op.Shape(source.tensor, start=source.axis, end=source.axis + 1)
+            if source.offset:
+                length = length - source.offset
+            if source.multiple != 1:
+                length = length / source.multiple
+            length.sizes = (1,)
+            return self._lengths.put(self._op.scope, expr, length)
 
     def _parts(self, items: Sequence[int | sympy.Basic | Tensor]) -> Iterable[Tensor]:
         """Joins of runs: neighbouring known sizes are one constant, neighbouring axes of a tensor one `Shape`."""
