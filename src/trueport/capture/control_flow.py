@@ -108,8 +108,7 @@ class ControlFlow(Questions):
         left = contents_after(arms[0].changes), contents_after(arms[1].changes)
         values = arms[0].values, arms[1].values
         merging = Merging(self.tracer, place, mark, regions, self._again(), *values, *left)
-        merging.test = test
-        merging.is_test = state is OF_A_TEST
+        merging.test, merging.is_test = test, state is OF_A_TEST
         merging.was_there = lambda container: arms[0].was_there(container) or arms[1].was_there(container)
         return self._join(test, arms, merging, state)
 
@@ -262,7 +261,7 @@ class ControlFlow(Questions):
 
     def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
         body()
-        RUNTIME_FUNCTIONS.while_(test, body, state.get, state.put, state.names, state.look)
+        RUNTIME_FUNCTIONS.while_(test, body, state)
 
     def _when(self, test: Any, then: Callable[[], Any], state: State) -> None:
         truth = self.truth(test)
@@ -272,8 +271,20 @@ class ControlFlow(Questions):
             self.branch(truth, then, _nothing, state)
 
     def becomes_traced(self, round: Callable[[], Any], state: State) -> bool:
-        """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on."""
-        tried = self.trace_arm(lambda: self.truth(round()), state, state.get())
+        """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on.
+
+        More than one where a size decides that is known for the first rounds: `h = x[:1]; while h.shape[0] < 10:`.
+        """
+
+        def rounds() -> Any:
+            for _ in range(_MANY_ROUNDS):
+                test = round()
+                truth = self.truth(test)
+                if truth is not True or test is True:
+                    break
+            return truth
+
+        tried = self.trace_arm(rounds, state, state.get())
         return tried.raised is None and not isinstance(tried.returned, bool)
 
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:

@@ -1,14 +1,21 @@
-"""Names that are None at the same times: `best, where = None, None`, and both set in one arm. They have one flag.
+"""Flags that a loop carries, and when they need not be.
 
-It is taken to be so, and a traced round shows whether it is: with one flag when it begins, both end with the same.
+Names that are None at the same times (`best, where = None, None`, and both set in one arm) have one flag. It is taken
+to be so, and a traced round shows whether it is: with one flag when it begins, both end with the same.
+
+A flag that ends the loop (`done = False; while not done:`, and those that stand for `break` and `return`) is what it
+was before the loop whenever a round begins. So a round begins with that plain value, and what a branch makes of it is
+the branch's test.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
+from trueport.capture.graph import Number
 from trueport.capture.loop_plan import Plan
 from trueport.capture.slots import Round, Slot
 
@@ -25,6 +32,26 @@ def learn_flags(plan: Plan, traced: Round) -> bool:
             slot.flag_of, slot.own_flag = other, other is None
             new |= other is not None
     return new
+
+
+def learn_steady(plan: Plan, traced: Round) -> bool:
+    """True where a flag turned out to end the loop, or after all not to."""
+    new = False
+    for slot, after in plan.left(traced):
+        if slot.steady is False or slot.maybe or type(slot.before) is not bool or not slot.leaves:
+            continue
+        steady = isinstance(after, torch.SymBool) and _goes_on_only_if(traced.going, slot.before, after)
+        new |= steady is not slot.steady
+        slot.steady = steady
+    return new
+
+
+def _goes_on_only_if(going: Any, before: bool, after: torch.SymBool) -> bool:
+    """Whether the loop goes on only where a flag is, after the round, what it was before the loop."""
+    if not isinstance(going, Number):
+        return False
+    flag = after.node.expr
+    return (flag if before else sympy.Not(flag)) in sympy.And.make_args(going.expr)
 
 
 def _has_flag(slot: Slot) -> bool:

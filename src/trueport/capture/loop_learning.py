@@ -20,7 +20,7 @@ from trueport.capture.dicts import (
 )
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList, is_open
-from trueport.capture.loop_flags import learn_flags
+from trueport.capture.loop_flags import learn_flags, learn_steady
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
@@ -65,6 +65,7 @@ class Learner:
                 new = True
         new |= self._learn_lists(traced, mark)
         new |= learn_flags(self._plan, traced)
+        new |= learn_steady(self._plan, traced)
         new |= self.tangles.learn(traced)
         return self._learn_stale(traced) or new
 

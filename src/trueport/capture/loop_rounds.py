@@ -112,7 +112,8 @@ class Rounds:
             if i == 0 and slot.flag_of is not None:
                 values.append(traced.entered[id(slot.flag_of)][0])
                 continue
-            values.append(original if leaf is None else self._parameter(leaf, traced, slot, i))
+            entering = original if leaf is None else self._parameter(leaf, traced, slot, i)
+            values.append(original if slot.steady else entering)
         traced.entered[id(slot)] = values
         return slot.build(values)
 

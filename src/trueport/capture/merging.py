@@ -52,14 +52,18 @@ class Merging:
     then_outputs: list[Any] = field(default_factory=list)
     else_outputs: list[Any] = field(default_factory=list)
     results: list[Value | Number] = field(default_factory=list)
+    test: Any = None
+    """What decides: a tensor or a SymBool."""
     was_there: Callable[[Any], bool] = lambda _: False
     """Whether a container is older than the branch, so that others may know it."""
-    test: Any = None
-    """What the branch decides by."""
     is_test: bool = False
     """Whether it is a test that is merged, `a and b`, which nobody can write in place."""
     _made: dict[tuple[int, int], Any] = field(default_factory=dict)
     _alive: list[Any] = field(default_factory=list)
+    _truth: Any = None
+
+    def __post_init__(self) -> None:
+        self._around = self.tracer.regions[-1]
 
     def merge(self, then: Any, orelse: Any, name: str) -> Any:
         """The value after the branch of something that is `then` in one arm and `orelse` in the other."""
@@ -117,8 +121,8 @@ class Merging:
         kind = float if float in kinds else int if int in kinds else bool
         if type(then) is type(orelse) and not isinstance(then, Symbolic) and then == orelse:
             return then
-        if isinstance(self.test, torch.SymBool) and isinstance(then, bool) and isinstance(orelse, bool):
-            return self.test if then else torch.sym_not(self.test)
+        if type(then) is bool and type(orelse) is bool and self.test is not None:
+            return self._decided(then)
         one, other = self._noted(then, kind), self._noted(orelse, kind)
         if one == other:
             return then
@@ -135,6 +139,17 @@ class Merging:
             if not isinstance(n, torch.SymBool)
         ]
         return int(min(least)) if len(least) == len(numbers) and all(each.is_Integer for each in least) else None
+
+    def _decided(self, then: bool) -> Any:
+        """True in one arm and False in the other: the test itself, or that it fails. No arm has to yield it."""
+        if self._truth is None and not isinstance(self.test, torch.Tensor):
+            self._truth = self.test
+        elif self._truth is None and self.tracer.regions[-1] is self._around:
+            self._truth = self.test.item()
+        elif self._truth is None:
+            with inside(self.tracer, self._around):
+                self._truth = self.test.item()
+        return self._truth if then else torch.sym_not(self._truth)
 
     def _noted(self, number: Any, kind: type) -> Any:
         if not isinstance(number, Symbolic):

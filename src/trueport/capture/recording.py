@@ -227,7 +227,8 @@ class Recording(ABC):
         known_in = self._bound_items.setdefault(symbol, [])
         if symbol.is_Symbol and not any(region is here for region in known_in for here in self.regions):
             known_in.append(self.regions[-1])
-            kind = float if isinstance(returned, torch.SymFloat) else int
+            kinds = {torch.SymFloat: float, torch.SymBool: bool}
+            kind = kinds.get(type(returned), int)
             node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
             self.regions[-1].nodes.append(node)
             self._keep(node, returned)

@@ -36,9 +36,9 @@ def needs_no_branch(test: Any, arms: list[Arm]) -> bool:
     if not all(_cannot_fail(node) for node in second.region.nodes):
         return False
     if isinstance(second.returned, torch.SymBool):
-        return isinstance(test, torch.SymBool) and _is_defined(second.returned.node.expr)
+        return _is_defined(second.returned.node.expr)
     if isinstance(second.returned, torch.Tensor):
-        return isinstance(test, torch.Tensor) and second.returned.dim() == 0 and second.returned.dtype is torch.bool
+        return second.returned.dim() == 0 and second.returned.dtype is torch.bool
     return isinstance(second.returned, bool)
 
 
@@ -56,7 +56,14 @@ def combined(test: Any, arms: list[Arm]) -> Any:
     other = arms[0].returned if is_and else arms[1].returned
     if isinstance(other, bool):
         return test if other is is_and else other
+    if isinstance(test, torch.SymBool) or isinstance(other, torch.SymBool):
+        test, other = _as_number(test), _as_number(other)
     return test & other if is_and else test | other
+
+
+def _as_number(test: Any) -> Any:
+    """`x.sum() > 1 and n < 10`: what a tensor says, as a bool of Python's like the other one."""
+    return test.item() if isinstance(test, torch.Tensor) else test
 
 
 def _cannot_fail(node: Node) -> bool:

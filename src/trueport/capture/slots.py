@@ -66,6 +66,9 @@ class Slot:
     """Another name that is None whenever this one is: they have one flag."""
     own_flag: bool = False
     """Set where no other name turned out to be None at the same times."""
+    steady: bool | None = None
+    """A truth value that is the same whenever a round begins, since the other one ends the loop; None before a round
+    was traced."""
     rows: bool = False
     """A name whose lists have another length after each round: looked after elsewhere."""
     tangled: Disagreement | None = None
