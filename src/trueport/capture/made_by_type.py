@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trueport.capture.arrays import as_tensor
 from trueport.capture.builtin_functions import traced_for
 from trueport.capture.lists import is_open
 from trueport.capture.stand_ins import holds_symbol, stands_in_for, tensor_of
+from trueport.torch_internals import Array
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -40,8 +42,8 @@ def _made(name: str, control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 
 def holds_traced(given: Any) -> bool:
-    """Numbers known only when the model runs, tensors of one number, or a list of open length."""
-    if is_open(given):
+    """Numbers known only when the model runs, tensors of one number, a list of open length, or an array of them."""
+    if is_open(given) or isinstance(given, Array):
         return True
     if isinstance(given, (list, tuple)):
         return any(isinstance(each, torch.Tensor) or holds_traced(each) for each in given)
@@ -52,6 +54,8 @@ def of_sizes_or_items(dtype: torch.dtype, *args: Any) -> torch.Tensor:
     """Numbers one by one, or a torch.Size, are the sizes of a tensor that nobody has written; a list is its items."""
     if len(args) != 1 or isinstance(args[0], (int, torch.SymInt, torch.Size)):
         return torch.empty(args[0] if isinstance(args[0], torch.Size) else args, dtype=dtype)
+    if isinstance(args[0], Array):
+        return as_tensor(args[0]).to(dtype)  # type: ignore[no-any-return]
     made: torch.Tensor = (torch.as_tensor if is_open(args[0]) else tensor_of)(args[0], dtype=dtype)
     return made
 

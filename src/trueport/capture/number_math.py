@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trueport.capture.arrays import computed, holds_array, is_of_numpy
 from trueport.torch_internals import SYMBOLIC_MATH
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -107,12 +108,18 @@ def traced_math(function: Any) -> Function | None:
         replacement = TRACED_MATH.get(function) or _NUMPY.get(function)
     except TypeError:  # something that has no hash is none of them
         return None
-    if replacement is None:
+    if replacement is None and not is_of_numpy(function):
         return None
 
     def either(*args: Any, **kwargs: Any) -> Any:
         plain = [_number(argument) for argument in args]
-        return replacement(*plain, **kwargs) if _is_traced(plain) else function(*args, **kwargs)
+        if replacement is not None and _is_traced(plain):
+            return replacement(*plain, **kwargs)
+        if is_of_numpy(function) and (_is_traced((*plain, *kwargs.values())) or holds_array(args)):
+            answer = computed(function.__name__, plain, kwargs)
+            if answer is not NotImplemented:
+                return answer
+        return function(*args, **kwargs)
 
     return either
 

@@ -19,7 +19,13 @@ from trueport.source import Place, Where
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FOREIGN_FOLDERS = (torch_internals.TORCH_FOLDER + os.sep, _OUR_FOLDER)
-_FOREIGN_PARTS = (f"{os.sep}sympy{os.sep}", f"{os.sep}contextlib.py", f"{os.sep}functools.py", "<frozen ")
+_FOREIGN_PARTS = (
+    f"{os.sep}sympy{os.sep}",
+    f"{os.sep}site-packages{os.sep}numpy{os.sep}",
+    f"{os.sep}contextlib.py",
+    f"{os.sep}functools.py",
+    "<frozen ",
+)
 _SIZE_MACHINERY = (
     os.path.join("torch", "fx", "experimental") + os.sep,
     os.path.join("torch", "utils", "_sympy") + os.sep,
@@ -32,6 +38,7 @@ _SIZE_MACHINERY = (
     os.path.join("torch", "_compile.py"),
     os.path.join("torch", "_dynamo", "eval_frame.py"),
     f"{os.sep}sympy{os.sep}",
+    f"{os.sep}site-packages{os.sep}numpy{os.sep}",
     _OUR_FOLDER,
     "<frozen ",
     "contextlib.py",

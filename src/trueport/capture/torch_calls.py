@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from trueport.capture import number_stand_ins as number_stand_ins  # importing it registers what it holds
 from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
+from trueport.capture.arrays import holds_array, with_tensors
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
 from trueport.capture.lists import TracedList, handed_on, is_open
@@ -80,6 +81,10 @@ class TorchCalls(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if holds_array(args):
+            args = with_tensors(args)
+            if func is torch.tensor and isinstance(args[0], torch.Tensor):  # it warns, of a tensor
+                return args[0].to(kwargs.get("dtype") or args[0].dtype, copy=True)
         if func in _OF_WHAT_IS_THERE and args:
             args = (present(args[0]), *args[1:])
         if func is SET_GRAD_ENABLED:

@@ -13,6 +13,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from trueport.capture.adaptations import adapted
+from trueport.capture.arrays import arrays_of_traced_numbers
 from trueport.capture.caches import caches_left_alone
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
@@ -130,6 +131,7 @@ def _trace(
             lent_isinstance(job.model),
             caches_left_alone(job.model, tracer.places, demand.through_caches),
             numbers_like_pythons(tracer.places),
+            arrays_of_traced_numbers(),
         ):
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)

@@ -32,6 +32,11 @@ from torch.utils._mode_utils import no_dispatch as no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as outside_all_modes
 
+from trueport.torch_internals.arrays import Array as Array
+from trueport.torch_internals.arrays import array as array
+from trueport.torch_internals.arrays import numpy_leads_to as numpy_leads_to
+from trueport.torch_internals.arrays import on_tensors as on_tensors
+from trueport.torch_internals.arrays import torch_dtype as torch_dtype
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious
 
