@@ -26,7 +26,7 @@ def is_of_numpy(function: Any) -> bool:
 
 
 def holds_array(given: Any) -> bool:
-    return isinstance(given, Array) or (isinstance(given, (list, tuple)) and any(map(holds_array, given)))
+    return isinstance(given, Array) or (type(given) in (list, tuple) and any(map(holds_array, given)))
 
 
 def computed(name: str, args: Any, kwargs: Any) -> Any:
