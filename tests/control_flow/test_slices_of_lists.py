@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.control_flow.kept_alive import ROWS, assert_kept_alive, rows
 
@@ -36,3 +37,24 @@ def test_a_pyramid_is_gone_down_and_up_again():
         return y, len(levels)
 
     assert_kept_alive(model, *rows(9), rows(1, 2, 4, 17), dynamic_shapes=ROWS)
+
+
+def test_the_last_of_items_of_different_lengths_is_padded():
+    def model(x):
+        frames = []
+        for offset in range(0, x.shape[0], 3):
+            frames.append(x[offset : offset + 3] * 2)
+        missing = frames[0].shape[0] - frames[-1].shape[0]
+        if missing > 0:
+            frames[-1] = F.pad(frames[-1], (0, 0, 0, missing))
+        return torch.stack(frames), missing
+
+    assert_kept_alive(model, *rows(4), rows(1, 3, 9, 11), dynamic_shapes=ROWS)
+
+
+def test_a_range_by_its_own_length_is_one_round():
+    def model(x):
+        length = x.shape[0]
+        return torch.stack([x[at : at + length].sum(0) for at in range(0, length, length)])
+
+    assert_kept_alive(model, *rows(4), rows(1, 3, 9), dynamic_shapes=ROWS, loops=0)

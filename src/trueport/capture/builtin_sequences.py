@@ -38,7 +38,11 @@ def _range(control: ControlFlow, *bounds: Any) -> Any:
         count = stop - start if step > 0 else start - stop
     else:
         count = -((start - stop) // step)
-    lowest = control.tracer.symbols.shapes.lowest(count.node.expr) if isinstance(count, torch.SymInt) else count
+    if isinstance(count, torch.SymInt) and count.node.expr.is_Integer:
+        count = int(count.node.expr)
+    if isinstance(count, int):  # range(0, n, n) is one round, whatever n
+        return [start + i * step for i in range(count)]
+    lowest = control.tracer.symbols.shapes.lowest(count.node.expr)
     return OpenSequence(count if bool(lowest >= 0) else torch.sym_max(count, 0), lambda i: start + i * step)
 
 
@@ -119,7 +123,7 @@ _FEW = 4
 def _in_order(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
     """Items of one shape are held in tensors, and taken in the order of their ranks. Raises NotAlike."""
     keys, shape = ItemShape.of(ranks, no_size), ItemShape.of(items, no_size)
-    if len(keys.columns) != 1 or keys.columns[0].sizes or keys.columns[0].dtype is torch.bool:
+    if len(keys.columns) != 1 or keys.columns[0].sizes or keys.columns[0].fixed or keys.columns[0].dtype is torch.bool:
         raise NotAlike
     if any(column.is_packed for column in shape.columns):
         raise NotAlike

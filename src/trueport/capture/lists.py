@@ -104,10 +104,8 @@ class TracedList(list):  # type: ignore[type-arg]
     def as_numbers(self) -> torch.Tensor:
         """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
         rows = self.rows()
-        if len(rows.shape.columns) == 1 and not rows.shape.columns[0].is_packed:
-            return self.whole()
         try:
-            return rows.table()
+            return rows.table() if rows.is_table else self.whole()
         except NotAlike:
             return torch.as_tensor(self._mixed())
 
@@ -256,12 +254,23 @@ class TracedList(list):  # type: ignore[type-arg]
             self.hold(Parts((items,)) if self.is_open else Parts.plain(items.exactly(list.__len__(self))))
         except NotAlike:
             if self.is_open:
-                self._mixed()
+                self._replace_at_an_end(index, value)
+                return
             count, before = list.__len__(self), list(list.__iter__(self))
             for i, item in enumerate(before):
                 here = (index == i) | (index == i - count)
                 kept = RUNTIME_FUNCTIONS.ternary(here, lambda: value, lambda item=item: item)  # type: ignore[misc]
                 list.__setitem__(self, i, kept)
+
+    def _replace_at_an_end(self, index: Any, value: Any) -> None:
+        """Another first or last item, which may be of another size than those before."""
+        rows = self.rows()
+        if isinstance(index, int) and index == -1:
+            self.hold(Parts((rows.part(None, -1), (value,))))
+        elif isinstance(index, int) and index == 0:
+            self.hold(Parts(((value,), rows.part(1, None))))
+        else:
+            self._mixed()
 
     def __iter__(self) -> Any:
         if self._parts is None or sys._getframe(1).f_code in _HANDS_IT_ON:

@@ -19,6 +19,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item
 from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
+from trueport.load.values import kind_of
 from trueport.rewrite.runtime import TRACE
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -35,11 +36,20 @@ class Column:
     """One leaf of every item.
 
     `sizes` holds None on the axes that differ from item to item; such a column is packed, with the axis `along` first.
+    What is the same in every item (None, a text) is `fixed`; the tensor of such a column only counts the items.
     """
 
     dtype: torch.dtype
     sizes: tuple[Any, ...] = ()
     number: type | None = None
+    fixed: tuple[Any, ...] = ()
+
+    def is_kind_of(self, other: Column) -> bool:
+        """Whether both differ in nothing but sizes."""
+        mine, theirs = (
+            (one.dtype, one.number, len(one.sizes), [*map(type, one.fixed)], one.fixed) for one in (self, other)
+        )
+        return mine == theirs
 
     @property
     def is_packed(self) -> bool:
@@ -58,7 +68,7 @@ class Column:
     def allowing(self, value: Any, is_inner: IsInner) -> Column:
         """The column that can hold this value too."""
         other = column_of(value, is_inner)
-        if (other.dtype, other.number, len(other.sizes)) != (self.dtype, self.number, len(self.sizes)):
+        if not other.is_kind_of(self):
             raise NotAlike
         sizes = [
             a if a is not None and b is not None and _same(a, b) else None
@@ -68,6 +78,8 @@ class Column:
 
     def stacked(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """The tensors that hold these values."""
+        if self.fixed:
+            return (torch.zeros(len(values), dtype=self.dtype),)
         tensors = [self._tensor(value) for value in values]
         if not self.is_packed:
             if not tensors:
@@ -101,6 +113,8 @@ class Column:
         return stacked.movedim(onto.along + 1, 1).reshape(-1), torch.stack(rows).expand(count, len(rows))
 
     def at(self, tensors: tuple[torch.Tensor, ...], index: Any) -> Any:
+        if self.fixed:
+            return self.fixed[0]
         if self.number is not None:
             return get_item(tensors[0], index).item()
         if not self.is_packed:
@@ -166,6 +180,8 @@ def column_of(value: Any, is_inner: IsInner) -> Column:
         return Column(torch.int64, (), int)
     if isinstance(value, (float, torch.SymFloat)):
         return Column(torch.float64, (), float)
+    if kind_of(value) is LeafKind.CONSTANT:
+        return Column(torch.int64, fixed=(value,))
     raise NotAlike
 
 
@@ -181,7 +197,7 @@ class ItemShape:
         shape: ItemShape | None = None
         for item in items:
             leaves, structure = flatten(item, "item")
-            if any(not leaf.known or leaf.kind is LeafKind.CONSTANT for leaf in leaves):
+            if any(not leaf.known or (leaf.kind is LeafKind.CONSTANT and _is_number(leaf.value)) for leaf in leaves):
                 raise NotAlike
             if shape is None:
                 shape = cls(structure, tuple(column_of(leaf.value, is_inner) for leaf in leaves))
@@ -203,7 +219,7 @@ class ItemShape:
             raise NotAlike
         columns = []
         for one, two in zip(self.columns, other.columns, strict=True):
-            if (one.dtype, one.number, len(one.sizes)) != (two.dtype, two.number, len(two.sizes)):
+            if not one.is_kind_of(two):
                 raise NotAlike
             sizes = [
                 a if a is not None and b is not None and _same(a, b) else None
@@ -300,9 +316,14 @@ class Rows:
         """All items, where there are so many."""
         return [self.at(i) for i in range(count)]
 
+    @property
+    def is_table(self) -> bool:
+        """Whether an item is more than one tensor or number."""
+        return len(self.shape.columns) > 1 or self.shape.columns[0].is_packed
+
     def table(self) -> torch.Tensor:
         """The items, nested lists and tuples of numbers, as the rows of one tensor."""
-        if any(column.is_packed or column.sizes for column in self.shape.columns):
+        if any(column.is_packed or column.sizes or column.fixed for column in self.shape.columns):
             raise NotAlike
         places = np.array(self.shape.structure.build(range(len(self.shape.columns))))
         dtype = functools.reduce(torch.promote_types, (column.dtype for column in self.shape.columns))
@@ -313,7 +334,7 @@ class Rows:
     def only(self) -> tuple[Column, tuple[torch.Tensor, ...]]:
         """The column of items that are a single tensor or number."""
         found = list(self._columns())
-        if len(found) != 1:
+        if len(found) != 1 or found[0][0].fixed:
             raise NotAlike
         self.read()
         return found[0]
@@ -348,6 +369,11 @@ def numbers_in(tensor: torch.Tensor) -> Rows:
     shape = ItemShape.of([item], lambda _: False)
     columns = tensor.flatten(1).unbind(1) if tensor.dim() > 1 else (tensor,)
     return Rows(shape, tuple(values.to(column.dtype) for values, column in zip(columns, shape.columns, strict=True)))
+
+
+def _is_number(value: Any) -> bool:
+    """A number that is kept as it is, inside an object of the user's: it may be another in every item."""
+    return isinstance(value, (bool, int, float, *Symbolic)) and kind_of(value) is not LeafKind.CONSTANT
 
 
 def _same(one: Any, other: Any) -> bool:
