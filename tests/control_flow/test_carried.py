@@ -528,8 +528,8 @@ def test_none_before_the_loop():
     assert_kept_alive(Net().eval(), example, others, dynamic_shapes=at_least_one, loops=1, ifs=0)
 
     found = refused(Net().eval(), example, dynamic_shapes=ROWS)
-    assert found.code == "TP103"
-    assert "`h` is None" in found.message
+    assert found.code == "TP302"
+    assert "only the side where x_dim0 > 0 would be exported" in found.message
 
 
 def test_none_before_the_loop_and_asked_for_in_it():
