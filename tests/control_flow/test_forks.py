@@ -309,3 +309,26 @@ def test_hooks_that_change_something_or_return_none(before):
 
     torch.manual_seed(0)
     assert_kept_alive(Net().eval(), (UP,), [(DOWN,)])
+
+
+def _lower_or_absolute(a):
+    if a.sum() > 0:
+        return a - 1
+    return a.abs()
+
+
+def _same_or_another(a):
+    return a if a.sum().item() < 3 else _lower_or_absolute(a)
+
+
+def test_a_number_decides_and_a_tensor_after_it():
+    """What the first test tells settled it before it was met, and the second was taken for the first."""
+
+    def model(x):
+        h = x * 1
+        g = _same_or_another(h)
+        g[0] += 1
+        return h, g
+
+    given = [(torch.tensor(row),) for row in ([1.0, 1.0], [0.0, 3.0], [4.0, -1.0], [-5.0, 1.0])]
+    assert_kept_alive(model, given[0], given)

@@ -71,7 +71,10 @@ class ControlFlow(Questions):
 
     # --- branches
 
-    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+    def branch(
+        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
+    ) -> Any:
+        """`told` is off where the arms come to the test themselves: what it tells is not known before."""
         run = self.forks.run
         number = -1 if run is None else run.next_number()
         if (
@@ -88,10 +91,10 @@ class ControlFlow(Questions):
         mark = self.tracer.symbols.shapes.mark()
         both = ((then, True), (orelse, False))
         try:
-            arms = [self._trace_where(test, holds, arm, state, before) for arm, holds in both]
+            arms = [self._trace_where(test if told else None, holds, arm, state, before) for arm, holds in both]
         except Forking as inner:
             if run is not None and inner.run is run:  # a branch in an arm: this one has to be settled before
-                raise Forking(run, number, test) from None
+                raise Forking(run, number, test, place) from None
             raise
         if arms[0].raised and arms[1].raised:
             raise arms[0].raised

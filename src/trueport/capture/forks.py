@@ -19,6 +19,7 @@ import torch
 from trueport.capture.maybe import known
 from trueport.capture.recording import Recorded, Reuse
 from trueport.rewrite.runtime import State
+from trueport.source import Place
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -27,11 +28,19 @@ _MOST_WAYS = 8
 """Branches that one statement is run for: each may double it."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """The way through a branch that is settled, and where the branch stands."""
+
+    holds: bool
+    place: Place
+
+
 @dataclass
 class Run:
     """One run of a forked statement: the ways that are settled, by the number of the branch that is met."""
 
-    settled: Mapping[int, bool]
+    settled: Mapping[int, Way]
     met: int = 0
     facts: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     recorded: Recorded = field(default_factory=list)
@@ -44,9 +53,9 @@ class Run:
 class Forking(BaseException):
     """A branch wants the statement around it to be run for each of its ways. No `except Exception` stops it."""
 
-    def __init__(self, run: Run, number: int, test: Any) -> None:
+    def __init__(self, run: Run, number: int, test: Any, place: Place) -> None:
         super().__init__(f"branch {number}")
-        self.run, self.number, self.test = run, number, test
+        self.run, self.number, self.test, self.place = run, number, test, place
         self.nodes: list[Any] = []
 
 
@@ -73,11 +82,13 @@ class Forks:
     def fork(self, run: Run | None, number: int, test: Any) -> None:
         """Begin the statement anew, for each way through this branch. Returns where there is none, or too many ways."""
         if run is not None and len(run.settled) < _MOST_WAYS:
-            raise Forking(run, number, test)
+            raise Forking(run, number, test, self._control.tracer.places.here())
 
     def take(self, run: Run, number: int, test: Any, state: State) -> bool:
         """The way through a branch that is settled in this run; what it tells is known from here on."""
-        holds = run.settled[number]
+        holds, place = run.settled[number].holds, run.settled[number].place
+        if self._control.tracer.places.here() != place:
+            raise AssertionError(f"a statement came to another branch than when it was first run, at {place}")
         self._control.tracer.reuse = None
         if isinstance(test, torch.SymBool):
             expr = test.node.expr
@@ -88,14 +99,14 @@ class Forks:
     def trace(self, block: Callable[[], Any], state: State) -> Any:
         return self._traced(block, state, {}, [])
 
-    def _traced(self, block: Callable[[], Any], state: State, settled: Mapping[int, bool], before: Recorded) -> Any:
+    def _traced(self, block: Callable[[], Any], state: State, settled: Mapping[int, Way], before: Recorded) -> Any:
         control, run = self._control, Run(settled)
         try:
             arm = control.trace_arm(lambda: self._begun(block, run, before), state, state.get())
         except Forking as fork:
             if fork.run is not run:
                 raise
-            test, number, nodes = fork.test, fork.number, fork.nodes
+            test, number, place, nodes = fork.test, fork.number, fork.place, fork.nodes
         else:
             returned = control.take(arm, state)
             if arm.raised is not None:
@@ -104,9 +115,11 @@ class Forks:
         control.tracer.regions[-1].nodes += nodes
 
         def way(holds: bool) -> Callable[[], Any]:
-            return lambda: self._traced(block, state, {**settled, number: holds}, run.recorded)
+            return lambda: self._traced(block, state, {**settled, number: Way(holds, place)}, run.recorded)
 
-        return control.branch(test, way(True), way(False), state)
+        # Not before a run comes to the branch itself is it known which way it goes: what it asks until then is numbered
+        # as in the first one.
+        return control.branch(test, way(True), way(False), state, told=False)
 
     def _begun(self, block: Callable[[], Any], run: Run, before: Recorded) -> Any:
         tracer = self._control.tracer
