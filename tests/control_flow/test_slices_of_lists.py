@@ -58,3 +58,16 @@ def test_a_range_by_its_own_length_is_one_round():
         return torch.stack([x[at : at + length].sum(0) for at in range(0, length, length)])
 
     assert_kept_alive(model, *rows(4), rows(1, 3, 9), dynamic_shapes=ROWS, loops=0)
+
+
+def in_front(first, rest):
+    """Decides nothing, so nobody has a reason to rewrite it."""
+    return [first] + rest  # noqa: RUF005 (as users write)
+
+
+def test_a_list_in_front_of_one_of_open_length():
+    def model(x):
+        positions = in_front(-1, list(range(x.shape[0]))[::2])
+        return x * positions[0] + positions[-1], len(positions)
+
+    assert_kept_alive(model, *rows(4), rows(1, 3, 9), dynamic_shapes=ROWS)

@@ -159,6 +159,10 @@ class TracedList(list):  # type: ignore[type-arg]
         both.extend(items)
         return both
 
+    def __radd__(self, items: Any) -> Any:
+        """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
+        return TracedList.of(Parts.plain(items).then(self.held)) if isinstance(items, list) else NotImplemented
+
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
             return TracedList(list.__mul__(self, times))
