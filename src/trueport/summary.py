@@ -45,7 +45,8 @@ def settle_attributes(
     written = [finding for finding in found if isinstance(finding, StateWritten)]
     if choice is not State.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
         return list(found)
-    matters = True if examined.state_matters else remembers()
+    replaced = any(finding.is_error and _may_be_a_cache(finding) for finding in written)
+    matters = remembers() if replaced and not examined.state_matters else examined.state_matters
     settled: list[Diagnostic] = []
     for finding in found:
         if not isinstance(finding, StateWritten) or not _may_be_a_cache(finding):
