@@ -28,3 +28,14 @@ def test_without_such_an_operator_there_is_no_choice():
     with FirstOfEquals() as choice:
         torch.ones(3).argmax()
     assert not choice.met
+
+
+def test_what_is_chosen_can_be_seen_as_another_shape():
+    """The best of each class, and then of all, as detectors take them: a view of columns would refuse the `.view`."""
+
+    def forward(x):
+        scores, places = x.topk(3)
+        best, which = scores.view(x.shape[0], -1).topk(2)
+        return best, places.view(x.shape[0], -1).gather(1, which)
+
+    faithful(forward, torch.zeros(2, 4, 6), free=({0},))

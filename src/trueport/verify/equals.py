@@ -40,14 +40,17 @@ def _sort(tensor: torch.Tensor, dim: int = -1, descending: bool = False, *, stab
 
 def _topk(tensor: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     values, indices = _sort(tensor, dim, largest)
-    return (values.narrow(dim, 0, k), indices.narrow(dim, 0, k)) if tensor.dim() else (values, indices)
+    if not tensor.dim():
+        return values, indices
+    # Tensors of their own, as eager's are: a view of some columns cannot be seen as another shape (`.view(batch, -1)`).
+    return values.narrow(dim, 0, k).contiguous(), indices.narrow(dim, 0, k).contiguous()
 
 
 def _kthvalue(tensor: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     values, indices = _sort(tensor, dim)
     if not tensor.dim():
         return values, indices
-    found = values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)
+    found = values.narrow(dim, k - 1, 1).contiguous(), indices.narrow(dim, k - 1, 1).contiguous()
     return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
 
 
