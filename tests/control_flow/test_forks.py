@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import trueport
-from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, numbers, rows
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, numbers, refused, rows
 
 # --- errors that the user's code catches
 
@@ -332,3 +332,20 @@ def test_a_number_decides_and_a_tensor_after_it():
 
     given = [(torch.tensor(row),) for row in ([1.0, 1.0], [0.0, 3.0], [4.0, -1.0], [-5.0, 1.0])]
     assert_kept_alive(model, given[0], given)
+
+
+def test_there_are_not_as_many_ways_as_all_forks_of_a_trace_make_together(monkeypatch):
+    """Each fork in the arm of another is run for each of its ways: from some number on, the model is refused."""
+    monkeypatch.setattr("trueport.capture.forks._MOST_FORKINGS", 1)
+
+    def model(x):
+        h, g = x * 1, x * 2
+        _larger(h, g).add_(1)
+        _larger(g, h).sub_(1)
+        return h, g
+
+    assert refused(model, (torch.tensor([1.0, -2.0]),)).code == "TP103"
+
+
+def _larger(a, b):
+    return a if a.sum() > b.sum() else b

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 8
 """Branches that one statement is run for: each may double it."""
+_MOST_FORKINGS = 40
+"""In one trace, of all statements: those in the arms of others are run for each of theirs."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Forks:
     def __init__(self, control: ControlFlow) -> None:
         self._control = control
         self._runs: list[Run | None] = [None]
+        self._left = _MOST_FORKINGS
 
     @property
     def run(self) -> Run | None:
@@ -81,7 +84,8 @@ class Forks:
 
     def fork(self, run: Run | None, number: int, test: Any) -> None:
         """Begin the statement anew, for each way through this branch. Returns where there is none, or too many ways."""
-        if run is not None and len(run.settled) < _MOST_WAYS:
+        if run is not None and len(run.settled) < _MOST_WAYS and self._left > 0:
+            self._left -= 1
             raise Forking(run, number, test, self._control.tracer.places.here())
 
     def take(self, run: Run, number: int, test: Any, state: State) -> bool:
