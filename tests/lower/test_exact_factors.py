@@ -62,3 +62,18 @@ def test_transposed_convolutions(groups):
 
 def test_inverse_fourier_transforms():
     check(lambda x: torch.fft.irfft(x, norm="ortho"), (torch.randn(3, 6, dtype=torch.float64),), rtol=1e-12, atol=1e-12)
+
+
+SHARED = {
+    "attention": lambda y: F.scaled_dot_product_attention(y, y, y),
+    "left": lambda y: ((y * 0.25) @ y.mT).softmax(-1) @ y,
+    "right": lambda y: (y.abs() @ (y * 0.3)).softmax(-1) @ y,
+    "divided": lambda y: ((y / 3) @ y.mT) @ (y / 2),
+    "thrice": lambda y: ((y * 0.25 * 0.5) @ y.mT).softmax(-1) @ y,
+}
+
+
+@pytest.mark.parametrize("forward", SHARED.values(), ids=SHARED)
+def test_a_factor_that_a_product_shares_with_others(forward):
+    """The runtime's optimiser takes it away from the others, and then refuses its own model."""
+    check(lambda x: forward(x * 3), (torch.randn(2, 4, 4),), (torch.randn(5, 4, 4),), free={0: {0: "batch"}})
