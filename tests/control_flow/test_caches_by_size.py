@@ -91,7 +91,7 @@ def test_a_cache_by_size(kind):
         assert held is None or type(held) is torch.Tensor
 
 
-@pytest.mark.parametrize("kind", [ByPair, EarlyReturn])
+@pytest.mark.parametrize("kind", [ByPair, EarlyReturn, ByGet])
 def test_a_cache_that_was_filled_before(kind):
     model = kind()
     for (x,) in OTHERS[:2]:

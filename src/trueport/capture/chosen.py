@@ -218,7 +218,7 @@ def chosen(tests: Tests, values: Sequence[Any], like: Disagreement | None = None
     """One of these values: merged by branches where that can be."""
     if all(value is values[0] for value in values):
         return values[0]
-    if all(_is_value(value) for value in values):
+    if all(_is_value(value) for value in values if value is not None):  # None beside a tensor is a Maybe
         return pick(tuple(tests), tuple(later(_itself, value) for value in values))
     return Chosen(tests, values, like)
 
