@@ -349,3 +349,39 @@ def test_there_are_not_as_many_ways_as_all_forks_of_a_trace_make_together(monkey
 
 def _larger(a, b):
     return a if a.sum() > b.sum() else b
+
+
+@contextlib.contextmanager
+def _measured(seen):
+    seen.append("begun")
+    try:
+        yield
+    finally:
+        seen.append("ended")
+
+
+class _Measured:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def raised_where_a_generator_measures(x):
+    with _measured([]):
+        if x.sum() < -20:
+            raise ValueError
+        return x * 2
+
+
+def raised_where_a_class_measures(x):
+    with _Measured():
+        assert x.sum() > -20
+        return x * 2
+
+
+@pytest.mark.parametrize("model", [raised_where_a_generator_measures, raised_where_a_class_measures])
+def test_a_context_manager_that_ends_no_error(model):
+    """Eager ends with the error, and the arm is dropped as anywhere else."""
+    assert_kept_alive(model, (UP,), [(DOWN,)])

@@ -19,6 +19,7 @@ from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import ExportError
 from trueport.rewrite.asking import UNBOUND
+from trueport.rewrite.functions import Refused, find_definition
 from trueport.source import Where
 
 
@@ -114,16 +115,38 @@ def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameTyp
 
 
 def _may_suppress(manager: ast.expr, frame: FrameType, places: Places) -> bool:
-    """Whether leaving a `with` may end an error: its `__exit__` is the user's, or it is `suppress`."""
+    """Whether leaving a `with` may end an error: it is `suppress`, or the user's and written so that it may."""
     made = _named(manager.func if isinstance(manager, ast.Call) else manager, frame)
     if made is suppress:
         return True
     written = inspect.unwrap(made) if callable(made) else None  # of a `@contextmanager`: the generator
     if isinstance(written, FunctionType):
-        return written is not made and not places.is_foreign(written.__code__)
+        users = written is not made and not places.is_foreign(written.__code__)
+        return users and _goes_on(written.__code__)
     leaving = getattr(made, "__exit__", None)
     code = getattr(leaving, "__code__", None)
-    return code is not None and not places.is_foreign(code)
+    return code is not None and not places.is_foreign(code) and _goes_on(code)
+
+
+def _goes_on(code: CodeType) -> bool:
+    """Whether a context manager can end an error: a generator that yields where it is caught, an exit that says so."""
+    try:
+        written, _ = find_definition(code)
+    except Refused:
+        return True
+    if code.co_name == "__exit__":
+        said = [node.value for node in ast.walk(written) if isinstance(node, ast.Return)]
+        return any(value is not None and not (isinstance(value, ast.Constant) and not value.value) for value in said)
+    around = [node for node in ast.walk(written) if isinstance(node, ast.With) or _handles(node)]
+    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for node in around for inner in ast.walk(node))
+
+
+def _handles(node: ast.AST) -> bool:
+    """Whether it is a `try` after which an error may be gone."""
+    if not isinstance(node, ast.Try):
+        return False
+    returns = any(isinstance(inner, ast.Return) for last in node.finalbody for inner in ast.walk(last))
+    return bool(node.handlers) or returns
 
 
 def _named(expression: ast.expr, frame: FrameType) -> Any:
