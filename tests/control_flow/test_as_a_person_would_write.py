@@ -89,6 +89,30 @@ def test_a_test_that_is_negated_changes_the_places_of_the_arms():
     assert counts(program)["Not"] == 0
 
 
+def test_the_second_test_of_two_may_always_be_asked_where_its_sizes_are_plain():
+    def model(x):
+        if x.sum() > 0 and x.max() < 3 and x[0].norm() > 1:
+            return x * 2
+        return x
+
+    program = assert_kept_alive(model, (UP,), [(DOWN,), (UP * 5,), (UP / 9,)], ifs=1)
+    assert counts(program)["And"] == 2
+
+
+def test_the_second_test_of_two_is_left_alone_where_the_first_makes_it_possible():
+    """An empty x has no largest number and no first row: eager does not ask for them."""
+
+    def model(x):
+        if x.shape[0] > 0 and x.max() < 3:
+            x = x * 2
+        if x.sum() > 0 and x[0].sum() < 99:
+            x = x + 1
+        return x
+
+    inputs = [(UP,), (DOWN,), (UP * 5,), (torch.zeros(0, 3),)]
+    assert_kept_alive(model, *_first_of(inputs), dynamic_shapes=ROWS, ifs=4)
+
+
 def test_true_or_false_is_the_test_itself():
     def model(x):
         large = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 
-from trueport.capture.graph import Node, Value
+from trueport.capture.graph import Node, Number, Value
 from trueport.torch_internals import OpOverload
 
 if TYPE_CHECKING:
@@ -22,8 +22,11 @@ aten = torch.ops.aten
 _COMPARISONS = {aten.lt, aten.le, aten.gt, aten.ge, aten.eq, aten.ne, aten.isnan, aten.isinf, aten.isfinite}
 _LOGIC = {aten.logical_and, aten.logical_or, aten.logical_not, aten.bitwise_and, aten.bitwise_or, aten.bitwise_not}
 _ARITHMETIC = {aten.add, aten.sub, aten.mul, aten.neg, aten.abs, aten._to_copy}
-_REDUCTIONS = {aten.sum, aten.any, aten.all, aten._local_scalar_dense}
-_CANNOT_FAIL = _COMPARISONS | _LOGIC | _ARITHMETIC | _REDUCTIONS
+_FUNCTIONS = {aten.sqrt, aten.exp, aten.log, aten.tanh, aten.sigmoid, aten.relu}
+_REDUCTIONS = {aten.sum, aten.mean, aten.any, aten.all, aten._local_scalar_dense}
+_CANNOT_FAIL = _COMPARISONS | _LOGIC | _ARITHMETIC | _FUNCTIONS | _REDUCTIONS
+_BY_SIZES = {aten.max, aten.min, aten.amax, aten.amin, aten.argmax, aten.argmin, aten.linalg_vector_norm, aten.select}
+"""What fails for some sizes (none is the largest of no numbers): not where they are plain, since the trace did it."""
 _OF_NUMBERS = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.Rel, sympy.And, sympy.Or, sympy.Not)
 _DIVISIONS = frozenset(("Mod", "PythonMod", "FloorDiv"))
 
@@ -68,10 +71,17 @@ def _as_number(test: Any) -> Any:
 
 def _cannot_fail(node: Node) -> bool:
     """Of several tensors, all but one hold a single number: sizes that only a fits cannot meet in b."""
-    if not isinstance(node.op, OpOverload) or node.op.overloadpacket not in _CANNOT_FAIL:
+    if not isinstance(node.op, OpOverload):
         return False
-    wide = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Value) and arg.shape]
-    return len(wide) < 2
+    given = (*node.args, *node.kwargs.values())
+    if node.op.overloadpacket in _BY_SIZES:
+        return not any(isinstance(arg, Number) or (isinstance(arg, Value) and not _is_plain(arg)) for arg in given)
+    wide = [arg for arg in given if isinstance(arg, Value) and arg.shape]
+    return node.op.overloadpacket in _CANNOT_FAIL and len(wide) < 2
+
+
+def _is_plain(value: Value) -> bool:
+    return all(isinstance(size, int) for size in value.shape)
 
 
 def _is_defined(expr: sympy.Basic) -> bool:

@@ -73,7 +73,7 @@ class Localiser:
     def _inside(self, graph: Graph, node: Node, inputs: Mapping[str, Any]) -> Divergence | None:
         regions = {region: alone(graph, region) for region in node.regions}
         recording = Recording(rounds=regions, most=_ROUNDS)
-        recording.run(graph, inputs)
+        recording.note(graph, inputs)
         for region in node.regions:
             for at, given in enumerate(recording.seen.get(regions[region], ())):
                 round_ = f", in round {at + 1} of its loop" if node.op is Control.LOOP else ""

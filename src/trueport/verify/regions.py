@@ -6,6 +6,7 @@ line.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,8 +117,15 @@ def _symbols(shape: tuple[Size, ...]) -> set[sympy.Symbol]:
     return {symbol for size in shape if isinstance(size, sympy.Expr) for symbol in size.free_symbols}
 
 
+class _SeenEnough(Exception):
+    """As many rounds were noted as are looked at; the loop may have no end."""
+
+
 class Recording(Replay):
-    """A run that notes what regions would be given: an arm whenever its node is met, a body in each of its rounds."""
+    """A run that notes what regions would be given: an arm whenever its node is met, a body in each of its rounds.
+
+    It ends after as many rounds as are noted.
+    """
 
     def __init__(
         self,
@@ -127,7 +135,13 @@ class Recording(Replay):
     ) -> None:
         super().__init__(None)
         self._arms, self._rounds, self._most = arms or {}, rounds or {}, most
+        self._begun = 0
         self.seen: dict[Alone, list[dict[str, Any]]] = {}
+
+    def note(self, graph: Graph, inputs: Mapping[str, Any]) -> None:
+        """Run a graph as far as there is something to note."""
+        with contextlib.suppress(_SeenEnough):
+            self.run(graph, inputs)
 
     def node(self, node: Node) -> Any:
         if node in self._arms:
@@ -141,6 +155,9 @@ class Recording(Replay):
 
     def region(self, region: Region) -> list[Any]:
         if region in self._rounds:
+            if self._begun == self._most:
+                raise _SeenEnough
+            self._begun += 1
             self._note(self._rounds[region])
         return super().region(region)
 
