@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from trueport.capture.choices import attribute
-from trueport.capture.chosen import Chosen, made_of
+from trueport.capture.chosen import Chosen, each_way, later, made_of, pick
 from trueport.capture.dicts import TracedDict
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.texts import OpenText
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -28,11 +31,78 @@ _TRACED: dict[Builtin, Callable[..., Any]] = {}
 
 def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
     """What to call instead of a builtin; None where the builtin itself does."""
-    replacement = _TRACED.get(function) if isinstance(function, (type, BuiltinFunctionType)) else None
+    if isinstance(function, functools.partial):
+        inner = traced_builtin(control, function.func)
+        return None if inner is None else functools.partial(inner, *function.args, **function.keywords)
+    if not isinstance(function, (type, BuiltinFunctionType, np.ufunc)):
+        return traced_math(function)
+    replacement = _TRACED.get(function) or _of_a_method(function)
     if replacement is not None:
         through = _with_generators if function in _GOING_THROUGH else _as_given
         return functools.partial(through, control, replacement)
     return traced_math(function)
+
+
+def _of_a_method(function: Any) -> Builtin | None:
+    """A method of a plain list, tuple or text, of which an argument may be traced."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, (list, tuple, str)) or is_open(owner):
+        return None
+    method = _METHODS.get((str if isinstance(owner, str) else list, function.__name__))
+    return None if method is None else functools.partial(_with_owner, method, function)
+
+
+def _with_owner(method: Builtin, function: Any, control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    return method(control, function, *args, **kwargs)
+
+
+_METHODS: dict[tuple[type, str], Builtin] = {}
+
+
+def _method(owner: type, name: str) -> Callable[[Builtin], Builtin]:
+    def register(replacement: Builtin) -> Builtin:
+        _METHODS[owner, name] = replacement
+        return replacement
+
+    return register
+
+
+@_method(list, "count")
+def _count(control: ControlFlow, function: Any, item: Any) -> Any:
+    items = function.__self__
+    if not control.holds_traced((item, *items)):
+        return function(item)
+    counts = [_int(control, as_bool(control, RUNTIME_FUNCTIONS.eq(each, item))) for each in items]
+    return functools.reduce(operator.add, counts, 0)
+
+
+@_method(list, "index")
+def _index(control: ControlFlow, function: Any, item: Any, *bounds: Any) -> Any:
+    items = function.__self__
+    if bounds or not control.holds_traced((item, *items)):
+        return function(item, *bounds)
+    there = [as_bool(control, RUNTIME_FUNCTIONS.eq(each, item)) for each in items]
+    control.check_if_caught(lambda: RUNTIME_FUNCTIONS.or_(False, *[later(_itself, each) for each in there]), ValueError)
+    return pick([later(_itself, each) for each in there], tuple(later(_itself, i) for i in range(len(items))))
+
+
+@_method(str, "join")
+def _join(_: ControlFlow, function: Any, items: Any) -> Any:
+    parts = list(items)
+    return each_way(parts, function)
+
+
+@_method(str, "format")
+def _format(_: ControlFlow, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
+
+
+def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
+    return dict(zip(kwargs, given[len(given) - len(kwargs) :], strict=True))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 _GOING_THROUGH = frozenset(
@@ -121,6 +191,58 @@ def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
     return (
         (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
     )
+
+
+@traced_for(type)
+def _type(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(args[0]))
+    if plain is not None and len(args) == 1:
+        return plain
+    return args[0].made(type) if isinstance(args[0], Chosen) and len(args) == 1 else type(*args, **kwargs)
+
+
+@traced_for(round)
+def _round(_: ControlFlow, number: Any, ndigits: Any = None) -> Any:
+    if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
+        if ndigits >= 0:
+            return number
+        step = 10**-ndigits  # to the even one of two neighbours that are equally near
+        low, rest = number // step, number % step
+        up = RUNTIME_FUNCTIONS.or_(
+            rest * 2 > step, lambda: RUNTIME_FUNCTIONS.and_(rest * 2 == step, lambda: low % 2 == 1)
+        )
+        return (low + RUNTIME_FUNCTIONS.traced(int)(up)) * step
+    return round(number) if ndigits is None else round(number, ndigits)
+
+
+@traced_for(operator.truth)
+def _truth(control: ControlFlow, value: Any) -> Any:
+    return as_bool(control, value)
+
+
+@traced_for(operator.not_)
+def _not(control: ControlFlow, value: Any) -> Any:
+    return as_bool(control, control.negate(value))
+
+
+@traced_for(operator.index)
+def _index_of(control: ControlFlow, value: Any) -> Any:
+    return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
+
+
+@traced_for(operator.contains)
+def _contains(_: ControlFlow, container: Any, item: Any) -> Any:
+    return RUNTIME_FUNCTIONS.in_(item, container)
+
+
+@traced_for(operator.countOf)
+def _count_of(control: ControlFlow, items: Any, item: Any) -> Any:
+    return _count(control, list(items).count, item)
+
+
+@traced_for(operator.indexOf)
+def _place_of(control: ControlFlow, items: Any, item: Any) -> Any:
+    return _index(control, list(items).index, item)
 
 
 @traced_for(isinstance)

@@ -66,7 +66,7 @@ def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs:
         if sequence is not None:
             return _extreme_of_open(control, args[0], plain, kwargs)
         items = tuple(args[0])
-    key = kwargs.get("key")
+    key = _key(kwargs.get("key"))
     ranks = [key(item) for item in items] if key is not None else list(items)
     if not items or not any(map(_is_traced, ranks)):
         return plain(items, **kwargs)
@@ -77,6 +77,10 @@ def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs:
         better = (RUNTIME_FUNCTIONS.gt if plain is max else RUNTIME_FUNCTIONS.lt)(challenger[1], best[1])
         best = RUNTIME_FUNCTIONS.ternary(better, lambda new=challenger: new, lambda old=best: old)  # type: ignore[misc]
     return best[0]
+
+
+def _key(function: Any) -> Any:
+    return None if function is None else RUNTIME_FUNCTIONS.traced(function)
 
 
 def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
@@ -97,6 +101,7 @@ def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool 
             return refuse("`sorted` goes through something of open length", "use torch.sort")
         ordered = rows.sort(descending=reverse, stable=True).values
         return control.collect(OpenSequence(ordered.shape[0], lambda i: ordered[i]), lambda item: item)
+    key = _key(key)
     pairs = [(item, item if key is None else key(item)) for item in items]
     if not any(_is_traced(rank) for _, rank in pairs):
         return sorted((item for item, _ in pairs), key=key, reverse=reverse)
@@ -235,6 +240,7 @@ def _reversed(control: ControlFlow, items: Any) -> Any:
 
 @traced_for(map)
 def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) -> Any:
+    function = RUNTIME_FUNCTIONS.traced(function)
     if len(iterables) == 1 and isinstance(iterables[0], Generated):
         return iterables[0].mapped(function)
     if all(control.sequence(items) is None for items in iterables):

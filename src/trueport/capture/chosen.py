@@ -105,7 +105,7 @@ class Chosen(Disagreement):
         return functools.reduce(operator.or_, [number == number_of(one) for one, answer in meant if answer])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.each(lambda candidate: candidate(*args, **kwargs))
+        return self.each(lambda candidate: RUNTIME_FUNCTIONS.traced(candidate)(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
         return self.made(lambda candidate: getattr(candidate, name))
@@ -141,6 +141,16 @@ class Chosen(Disagreement):
 def made_of(value: Any, function: Callable[[Any], Any]) -> Any:
     """What a function that records nothing gives for something plain, or for the candidate that is meant."""
     return value.made(function) if isinstance(value, Chosen) else function(value)
+
+
+def each_way(values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
+    """What a function that records nothing gives for several values, of which some may be one of a few things."""
+    open_ones = [i for i, value in enumerate(values) if isinstance(value, Chosen)]
+    if not open_ones:
+        return function(values)
+    first = open_ones[0]
+    one = lambda candidate: each_way([*values[:first], candidate, *values[first + 1 :]], function)  # noqa: E731
+    return values[first].made(one) if len(open_ones) == 1 else values[first].each(one)
 
 
 def candidates_of(value: Any) -> tuple[Any, ...]:

@@ -60,6 +60,7 @@ def _filter(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any)
 
 @traced_for(functools.reduce)
 def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
+    function = RUNTIME_FUNCTIONS.traced(function)
     if not _is_open(control, items):
         return functools.reduce(function, items, *initial)
     if not initial:
@@ -76,6 +77,7 @@ def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: An
 
 @traced_for(itertools.accumulate)
 def _accumulate(control: ControlFlow, items: Any, func: Any = operator.add, *, initial: Any = None) -> Any:
+    func = RUNTIME_FUNCTIONS.traced(func)
     if not _is_open(control, items):
         return itertools.accumulate(items, func, initial=initial)
     whole = RUNTIME_FUNCTIONS.traced(list)(items)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from trueport.capture import choices
-from trueport.capture.chosen import Chosen, place_among
+from trueport.capture.chosen import Chosen, each_way, place_among
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.generators import Generated
@@ -229,6 +229,9 @@ class Questions(ABC):
 
     def message(self, text: str) -> str:
         return Message(text)
+
+    def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
+        return each_way(values, function)
 
     def holds_traced(self, values: Any) -> bool:
         if isinstance(values, (tuple, list)) and not is_open(values):

@@ -20,7 +20,7 @@ import torch
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
-from trueport.load.values import OPEN_NAMESPACES
+from trueport.load.values import OPEN_NAMESPACES, attributes_of
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 
@@ -88,6 +88,10 @@ class World:
             self._keep(value.__func__, depth)
         elif _is_users_object(value):
             self._keep_attributes(value, depth)
+        elif _keeps_in_slots(value):
+            self._kept[id(value)] = (value, _copy(value))
+            self._attributes.add(id(value))
+            self._keep(list(_slots(value).values()), depth)
 
     def _keep_cells(self, function: FunctionType, depth: int) -> None:
         if id(function) in self._kept:
@@ -197,6 +201,12 @@ def fill(container: Any, content: Any) -> None:
     if isinstance(container, TracedDict) or isinstance(content, Parts):
         container.hold(content)
         return
+    if _keeps_in_slots(container):
+        for name in _slots(container).keys() - content.keys():
+            delattr(container, name)
+        for name, value in content.items():
+            object.__setattr__(container, name, value)
+        return
     container.clear()
     if isinstance(container, (list, deque)):
         container.extend(content)
@@ -211,6 +221,8 @@ def same_items(now: Any, before: Any) -> bool:
         return now.held.same_as(before)
     if isinstance(now, TracedDict):
         now = now.entries
+    elif _keeps_in_slots(now):
+        now = _slots(now)
     if isinstance(now, dict):
         return list(now) == list(before) and all(now[key] is before[key] for key in before)
     if isinstance(now, set):
@@ -240,10 +252,25 @@ def _copy(container: Any) -> Any:
         return container.held
     if isinstance(container, TracedDict):
         return container.entries
+    if _keeps_in_slots(container):
+        return _slots(container)
     return dict(container) if isinstance(container, dict) else type(container)(container)
 
 
 def _is_users_object(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not _is_foreign(value)
+
+
+def _is_foreign(value: Any) -> bool:
     room = type(value).__module__.split(".")[0]
-    foreign = room in _FOREIGN or (room in sys.stdlib_module_names and not isinstance(value, OPEN_NAMESPACES))
-    return hasattr(value, "__dict__") and not foreign
+    return (room in _FOREIGN or room in sys.stdlib_module_names) and not isinstance(value, OPEN_NAMESPACES)
+
+
+def _keeps_in_slots(value: Any) -> bool:
+    """Whether it is an object of the user's without a dict of attributes."""
+    slots = any("__slots__" in vars(cls) for cls in type(value).__mro__)
+    return slots and not hasattr(value, "__dict__") and not _is_foreign(value)
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    return attributes_of(value) or {}

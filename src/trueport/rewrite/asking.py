@@ -98,6 +98,9 @@ class Trace(Protocol):
     def message(self, text: str) -> str:
         """Text that a traced value is a part of: to be shown, and nothing else."""
 
+    def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
+        """What a function gives for values of which some may be one of a few texts or the like."""
+
     def holds_traced(self, values: Any) -> bool:
         """Whether a value, or one of a tuple of them, is traced."""
 

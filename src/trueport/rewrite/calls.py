@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter"
+    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter type"
     " reduce accumulate chain product takewhile".split()
 )
 
@@ -49,7 +49,15 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
         node.func = same_place(runtime("traced", called), node)
+    elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript)) and not _is_torchs(called):
+        node.func = same_place(runtime("callee", called), node)
     return node
+
+
+def _is_torchs(called: ast.expr) -> bool:
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    return isinstance(called, ast.Name) and called.id in ("torch", "F", "nn", "super")
 
 
 _PLAIN_KEYS = (ast.Slice, ast.Constant, ast.UnaryOp)

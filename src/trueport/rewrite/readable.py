@@ -46,6 +46,8 @@ class _Readable(ast.NodeTransformer):
                 runtime
             ):
                 node.func = ast.Attribute(value=runtime, attr=builtin, ctx=ast.Load())
+            case ast.Call(func=ast.Attribute(value=runtime, attr="callee"), args=[called]) if _is_ours(runtime):
+                node.func = called
         return node
 
     def visit_Constant(self, node: ast.Constant) -> Any:

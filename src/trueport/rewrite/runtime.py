@@ -290,23 +290,36 @@ class RuntimeFunctions(Comparing, Patterns):
         return f"{before}{value}{after}" if made is None else made
 
     @staticmethod
-    def message(*pieces: Any) -> str:
+    def message(*pieces: Any) -> Any:
         """An f-string, of which each piece is text, or a value with its conversion and its format."""
-        values = tuple(piece[0] for piece in pieces if isinstance(piece, tuple))
-        text = "".join(
-            format(_CONVERTED[piece[1]](piece[0]), piece[2]) if isinstance(piece, tuple) else piece for piece in pieces
-        )
+        values = [piece[0] for piece in pieces if isinstance(piece, tuple)]
+
+        def written(given: list[Any]) -> str:
+            left = iter(given)
+            formed = (format(_CONVERTED[p[1]](next(left)), p[2]) if isinstance(p, tuple) else p for p in pieces)
+            text = "".join(formed)
+            return trace.message(text) if trace is not None and trace.holds_traced(tuple(given)) else text
+
         trace = TRACE.trace
-        return trace.message(text) if trace is not None and trace.holds_traced(values) else text
+        return written(values) if trace is None else trace.each_way(values, written)
 
     @staticmethod
-    def percent(form: str, values: Any) -> str:
+    def percent(form: str, values: Any) -> Any:
         """`"%.2f" % values`; in a trace, traced numbers stand there by their names."""
-        if TRACE.trace is not None and TRACE.trace.holds_traced(values):
+        trace = TRACE.trace
+        if trace is None:
+            return form % values
+        if trace.holds_traced(values):
             form = _CONVERSION.sub("%s", form)
-        return str(form % values)
+        several = isinstance(values, tuple)
+        given = list(values) if several else [values]
+        return trace.each_way(given, lambda known: form % (tuple(known) if several else known[0]))
 
     # --- builtins
+
+    def callee(self, function: Any) -> Any:
+        """What the code calls by a name of its own, which may be a builtin: `self.act = math.tanh`."""
+        return self.traced(function)
 
     @staticmethod
     def traced(function: Callable[..., Any]) -> Callable[..., Any]:

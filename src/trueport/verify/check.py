@@ -31,6 +31,7 @@ from trueport.verify.findings import (
     hardly_checked,
     input_words,
     size_not_moved,
+    untyped_nothing,
 )
 from trueport.verify.mismatch import Investigation, Locate
 from trueport.verify.moves import Candidate, resized
@@ -47,6 +48,7 @@ from trueport.verify.torch_control_flow import watched_functions
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
 _SEARCH_FROM = 12
+_DTYPE_OF_NOTHING = "the dtype of nothing"
 """From how many of the compared inputs the search sets out."""
 SEARCHED = "searched for"
 
@@ -300,14 +302,15 @@ class Check:
 
     def _is_shape_of_nothing(self, candidate: Candidate, on: str, outcome: Outcome) -> bool:
         """Some of eager's functions give an empty input back as it is (`pixel_unshuffle`), whatever shape they have for
-        others: nobody gets a wrong number, and it is told once."""
-        empty = self._emptied(candidate)
-        if not (empty and outcome.differs_in_nothing):
+        others, and `torch.tensor` of no numbers is float32: nobody gets a wrong number, and it is told once."""
+        empty, of_dtype = self._emptied(candidate), outcome.differs_in_dtype_of_nothing
+        if not (of_dtype or (empty and outcome.differs_in_nothing)):
             return False
-        if self._told_of.isdisjoint(empty):
-            self._told_of.update(empty)
+        told = [_DTYPE_OF_NOTHING] if of_dtype else empty
+        if self._told_of.isdisjoint(told):
+            self._told_of.update(told)
             found = self.investigation.of(candidate, on, outcome, self.known)
-            self.findings += [empty_differs(finding, empty) for finding in found]
+            self.findings += [untyped_nothing(each) if of_dtype else empty_differs(each, empty) for each in found]
         return True
 
     def _emptied(self, candidate: Candidate) -> list[str]:

@@ -51,13 +51,20 @@ class Outcome:
 
     @property
     def differs_in_nothing(self) -> bool:
-        """Whether all that differs is the shape of results that have no element on either side."""
+        """Whether all that differs is the shape or the dtype of results that have no element on either side."""
+        return self._differs_in_nothing(DifferenceKind.SHAPE, DifferenceKind.DTYPE)
+
+    @property
+    def differs_in_dtype_of_nothing(self) -> bool:
+        return self._differs_in_nothing(DifferenceKind.DTYPE)
+
+    def _differs_in_nothing(self, *kinds: DifferenceKind) -> bool:
         if self.failure is not None or self.structure or not self.differs:
             return False
         return all(
             verdict.difference is None
             or (
-                verdict.difference.kind is DifferenceKind.SHAPE
+                verdict.difference.kind in kinds
                 and count(expected) == 0
                 and isinstance(got, TensorData)
                 and 0 in got.shape

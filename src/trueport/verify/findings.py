@@ -102,6 +102,12 @@ def empty_differs(found: Diagnostic, sizes: Sequence[str]) -> Diagnostic:
     return replace(found, severity=Severity.WARNING, fix=fix, facts={"empty": sizes[0]})
 
 
+def untyped_nothing(found: Diagnostic) -> Diagnostic:
+    """A difference of two results that have no element, in their dtype."""
+    fix = "say which dtype it is, also where it is empty: torch.tensor(items, dtype=torch.int64)"
+    return replace(found, severity=Severity.WARNING, fix=fix)
+
+
 def difference_found(
     name: str,
     difference: Difference,
