@@ -6,7 +6,7 @@ import builtins
 import functools
 import operator
 from collections.abc import Callable
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from trueport.capture.choices import attribute
 from trueport.capture.chosen import Chosen, each_way, later, made_of, pick
 from trueport.capture.dicts import TracedDict
+from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.number_math import traced_math
@@ -31,10 +32,12 @@ _TRACED: dict[Builtin, Callable[..., Any]] = {}
 
 def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
     """What to call instead of a builtin; None where the builtin itself does."""
+    if isinstance(function, Disagreement):
+        return None  # what is done with one of a few things is done with each of them
     if isinstance(function, functools.partial):
         inner = traced_builtin(control, function.func)
         return None if inner is None else functools.partial(inner, *function.args, **function.keywords)
-    if not isinstance(function, (type, BuiltinFunctionType, np.ufunc)):
+    if not isinstance(function, (type, BuiltinFunctionType, FunctionType, np.ufunc)):
         return traced_math(function)
     replacement = _TRACED.get(function) or _of_a_method(function)
     if replacement is not None:
@@ -132,8 +135,18 @@ def plain_number(value: Any) -> Any:
     return value.item() if isinstance(value, torch.Tensor) else value
 
 
+def _own_number(control: ControlFlow, args: tuple[Any, ...], name: str) -> Callable[..., Any] | None:
+    """What an object of the user's says that it is as a number, which Python would want as a plain one."""
+    return control.own_method(args[0], name) if len(args) == 1 else None
+
+
 @traced_for(int)
-def _int(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _int(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+    own = _own_number(control, args, "__int__") or _own_number(control, args, "__index__")
+    if own is not None:
+        return _int(control, own())
+    if len(args) == 1 and isinstance(args[0], OpenText) and not args[0].before and not args[0].after:
+        return args[0].number
     if len(args) != 1 or kwargs or not isinstance(args[0], (torch.Tensor, *Symbolic)):
         return int(*args, **kwargs)
     number = plain_number(args[0])
@@ -143,7 +156,10 @@ def _int(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 
 @traced_for(float)
-def _float(_: ControlFlow, *args: Any) -> Any:
+def _float(control: ControlFlow, *args: Any) -> Any:
+    own = _own_number(control, args, "__float__")
+    if own is not None:
+        return _float(control, own())
     if len(args) != 1 or not isinstance(args[0], (torch.Tensor, *Symbolic)):
         return float(*args)
     number = plain_number(args[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import itertools
@@ -15,8 +14,6 @@ from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
-from trueport.capture.parts import no_size
-from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
@@ -46,102 +43,6 @@ def _range(control: ControlFlow, *bounds: Any) -> Any:
     return OpenSequence(count if bool(lowest >= 0) else torch.sym_max(count, 0), lambda i: start + i * step)
 
 
-# --- the largest, the smallest, and order
-
-
-@traced_for(max)
-def _max(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, max, torch.sym_max, args, kwargs)
-
-
-@traced_for(min)
-def _min(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, min, torch.sym_min, args, kwargs)
-
-
-def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
-    items = args
-    if len(args) == 1:
-        sequence = control.sequence(args[0])
-        if sequence is not None:
-            return _extreme_of_open(control, args[0], plain, kwargs)
-        items = tuple(args[0])
-    key = _key(kwargs.get("key"))
-    ranks = [key(item) for item in items] if key is not None else list(items)
-    if not items or not any(map(_is_traced, ranks)):
-        return plain(items, **kwargs)
-    if key is None and not any(isinstance(i, (torch.Tensor, tuple, list)) for i in items):
-        return functools.reduce(symbolic, items)
-    best = (items[0], ranks[0])
-    for challenger in zip(items[1:], ranks[1:], strict=True):
-        better = (RUNTIME_FUNCTIONS.gt if plain is max else RUNTIME_FUNCTIONS.lt)(challenger[1], best[1])
-        best = RUNTIME_FUNCTIONS.ternary(better, lambda new=challenger: new, lambda old=best: old)  # type: ignore[misc]
-    return best[0]
-
-
-def _key(function: Any) -> Any:
-    return None if function is None else RUNTIME_FUNCTIONS.traced(function)
-
-
-def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
-    if kwargs:
-        return refuse(
-            f"`{plain.__name__}` with a key goes through something of open length", "use torch.argmax or argmin"
-        )
-    rows, back = _rows(control, items)
-    return back(rows.amax(0) if plain is max else rows.amin(0))
-
-
-@traced_for(sorted)
-def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    """A plain number of traced items is sorted by comparing neighbours, as a network of branches."""
-    if control.sequence(items) is not None:
-        rows, back = _rows(control, items)
-        if key is not None or rows.dim() != 1 or isinstance(back(rows[:1].sum()), Symbolic):
-            return refuse("`sorted` goes through something of open length", "use torch.sort")
-        ordered = rows.sort(descending=reverse, stable=True).values
-        return control.collect(OpenSequence(ordered.shape[0], lambda i: ordered[i]), lambda item: item)
-    key = _key(key)
-    pairs = [(item, item if key is None else key(item)) for item in items]
-    if not any(_is_traced(rank) for _, rank in pairs):
-        return sorted((item for item, _ in pairs), key=key, reverse=reverse)
-    if len(pairs) > _FEW:
-        with contextlib.suppress(NotAlike):
-            return control.new_list(_in_order([item for item, _ in pairs], [rank for _, rank in pairs], reverse))
-    for end in range(len(pairs) - 1, 0, -1):
-        for i in range(end):
-            left, right = pairs[i], pairs[i + 1]
-            wrong = (RUNTIME_FUNCTIONS.lt if reverse else RUNTIME_FUNCTIONS.gt)(left[1], right[1])
-            swapped = RUNTIME_FUNCTIONS.ternary(
-                wrong,
-                lambda left=left, right=right: (right, left),  # type: ignore[misc]
-                lambda left=left, right=right: (left, right),  # type: ignore[misc]
-            )
-            pairs[i : i + 2] = swapped
-    return control.new_list(item for item, _ in pairs)
-
-
-_FEW = 4
-"""Items that are sorted by comparing neighbours."""
-
-
-def _in_order(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
-    """Items of one shape are held in tensors, and taken in the order of their ranks. Raises NotAlike."""
-    keys, shape = ItemShape.of(ranks, no_size), ItemShape.of(items, no_size)
-    if len(keys.columns) != 1 or keys.columns[0].sizes or keys.columns[0].fixed or keys.columns[0].dtype is torch.bool:
-        raise NotAlike
-    if any(column.is_packed for column in shape.columns):
-        raise NotAlike
-    order = keys.rows(ranks).tensors[0].sort(stable=True, descending=reverse).indices
-    held = shape.rows(items).tensors
-    return Rows(shape, tuple(held_together(tensor[order], [tensor]) for tensor in held)).exactly(len(items))
-
-
-def _is_traced(rank: Any) -> bool:
-    """Whether something that is put in order is traced, or a tuple of which an item is."""
-    return isinstance(rank, _TRACED) or (isinstance(rank, (tuple, list)) and any(map(_is_traced, rank)))
-
-
 # --- sums and quantifiers
 
 
@@ -149,25 +50,25 @@ def _is_traced(rank: Any) -> bool:
 def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
     if control.sequence(items) is None:
         return sum(items, start)
-    rows, back = _rows(control, items)
+    rows, back = rows_of(control, items)
     return back(rows.sum(0)) + start
 
 
 @traced_for(any)
 def _any(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
-        return as_bool(control, _rows(control, items)[0].any())
+        return as_bool(control, rows_of(control, items)[0].any())
     return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))
 
 
 @traced_for(all)
 def _all(control: ControlFlow, items: Any) -> Any:
     if control.sequence(items) is not None:
-        return as_bool(control, _rows(control, items)[0].all())
+        return as_bool(control, rows_of(control, items)[0].all())
     return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))
 
 
-def _rows(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
+def rows_of(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
     """All items along a first axis, and what makes a result of them what Python would give: numbers give numbers."""
     if isinstance(items, torch.Tensor):
         return items, lambda result: result
@@ -214,6 +115,11 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
     if isinstance(items, itertools.count):
         first, second = itertools.islice(copy.copy(items), 2)
         return OpenSequence(None, lambda i: first + i * (second - first))
+    if isinstance(items, itertools.repeat) and "," not in repr(items):
+        repeated = next(items)
+        return OpenSequence(None, lambda _: repeated)
+    if isinstance(items, itertools.cycle):
+        return _cycled(items)
     if isinstance(items, Generated):
         items = items.collected()
     if isinstance(items, range):
@@ -222,6 +128,15 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
         return refuse("a generator is gone through together with something of open length", "make a list of it first")  # type: ignore[no-any-return]
     plain = list(items)  # type: ignore[call-overload]
     return OpenSequence(len(plain), plain.__getitem__, len(plain))
+
+
+def _cycled(items: Any) -> OpenSequence:
+    """`itertools.cycle` of plain things, which are looked up by the number of the round."""
+    _, (left,), (taken, *_) = copy.copy(items).__reduce__()
+    if taken:
+        refuse("a cycle that was begun goes on together with something of open length", "make it where it is used")
+    plain = list(left)
+    return OpenSequence(None, lambda i: RUNTIME_FUNCTIONS.item(plain, i % len(plain)))
 
 
 @traced_for(reversed)
@@ -261,8 +176,3 @@ def _list(control: ControlFlow, *args: Any) -> Any:
 def _tuple(control: ControlFlow, *args: Any) -> Any:
     sequence = control.sequence(args[0]) if args else None
     return tuple(*args) if sequence is None else control.collect(sequence, lambda item: item)
-
-
-@traced_for(next)
-def _next(_: ControlFlow, items: Any, *default: Any) -> Any:
-    return items.first(*default) if isinstance(items, Generated) else next(items, *default)

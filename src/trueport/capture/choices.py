@@ -14,7 +14,7 @@ import torch
 
 from trueport.capture.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.disagreement import Disagreement
-from trueport.capture.indexing import get_item
+from trueport.capture.indexing import get_item, within
 from trueport.capture.merging import Symbolic
 from trueport.capture.rows import held_together
 from trueport.capture.texts import OpenText
@@ -80,7 +80,7 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         return container[OpenKey(key)]
     if isinstance(container, _SEQUENCES):
         values = list(container)
-        _fails_unless(lambda: _within(number, len(values)), IndexError)
+        _fails_unless(lambda: within(number, len(values)), IndexError)
         alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
         if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
             return get_item(held_together(torch.stack(values), values), number)
@@ -102,12 +102,6 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
 def _fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
     if TRACE.trace is not None:
         TRACE.trace.check_if_caught(test, error)
-
-
-def _within(number: Any, count: int) -> Any:
-    if isinstance(number, torch.SymBool):
-        number = torch.sym_ite(number, 1, 0)
-    return (number >= -count) & (number < count)
 
 
 def _under_each(container: Any, key: Chosen, default: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture import builtin_sequences, iterating, made_by_type  # noqa: F401  (they register themselves)
+from trueport.capture import builtin_order, builtin_sequences, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
@@ -185,6 +185,10 @@ class ControlFlow(Questions):
 
     def _raised(self, kind: type[Exception], fork: Callable[[], None]) -> None:
         """One arm raises: where the user's code would go on with the error, the statement that does runs for each."""
+        if self.forks.expects(kind):
+            fork()
+        if issubclass(kind, StopIteration):
+            self.tracer.demand.require_callers(self.tracer.places)  # the loop that goes on after it
         caught = catcher(kind, self.tracer.places)
         if caught is not None:
             self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
@@ -261,6 +265,12 @@ class ControlFlow(Questions):
         if not isinstance(fact, torch.SymBool):
             return contextlib.nullcontext()
         return self.tracer.symbols.shapes.knowing(fact.node.expr)
+
+    def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> bool:
+        steps = stepping.stepper(self, over)
+        if steps is not None:
+            stepping.go_through(self, steps, body, stop, state)
+        return steps is not None
 
     def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
         body()

@@ -43,6 +43,8 @@ class Run:
     """One run of a forked statement: the ways that are settled, by the number of the branch that is met."""
 
     settled: Mapping[int, Way]
+    catches: tuple[type[Exception], ...] = ()
+    """The errors after which it goes on."""
     met: int = 0
     facts: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     recorded: Recorded = field(default_factory=list)
@@ -100,11 +102,15 @@ class Forks:
         state.put(tuple(known(value, test, holds) for value in state.get()))
         return holds
 
-    def trace(self, block: Callable[[], Any], state: State) -> Any:
-        return self._traced(block, state, {}, [])
+    def expects(self, kind: type[Exception]) -> bool:
+        """Whether a statement that runs just now goes on after such an error."""
+        return any(run is not None and issubclass(kind, run.catches) for run in self._runs)
 
-    def _traced(self, block: Callable[[], Any], state: State, settled: Mapping[int, Way], before: Recorded) -> Any:
-        control, run = self._control, Run(settled)
+    def trace(self, block: Callable[[], Any], state: State, catches: tuple[type[Exception], ...] = ()) -> Any:
+        return self._traced(block, state, Run({}, catches), [])
+
+    def _traced(self, block: Callable[[], Any], state: State, run: Run, before: Recorded) -> Any:
+        control = self._control
         try:
             arm = control.trace_arm(lambda: self._begun(block, run, before), state, state.get())
         except Forking as fork:
@@ -119,7 +125,8 @@ class Forks:
         control.tracer.regions[-1].nodes += nodes
 
         def way(holds: bool) -> Callable[[], Any]:
-            return lambda: self._traced(block, state, {**settled, number: Way(holds, place)}, run.recorded)
+            settled = {**run.settled, number: Way(holds, place)}
+            return lambda: self._traced(block, state, Run(settled, run.catches), run.recorded)
 
         # Not before a run comes to the branch itself is it known which way it goes: what it asks until then is numbered
         # as in the first one.

@@ -92,3 +92,12 @@ def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], li
                 rest.append(item)
             axis += 1
     return axes, rest
+
+
+def within(number: Any, count: Any) -> Any:
+    """Whether there is an item of this number; a negative one counts from the end."""
+    if isinstance(number, torch.Tensor):
+        number = number.item()
+    if isinstance(number, torch.SymBool):
+        number = torch.sym_ite(number, 1, 0)
+    return (number >= -count) & (number < count)

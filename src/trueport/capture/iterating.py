@@ -17,6 +17,7 @@ from trueport.capture.builtin_functions import traced_for
 from trueport.capture.generators import Emit, Generated
 from trueport.capture.lists import TracedList
 from trueport.capture.merging import Symbolic
+from trueport.capture.sequences import OpenSequence
 from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -143,3 +144,88 @@ def _takewhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> 
         _go_through(items, take, lambda: RUNTIME_FUNCTIONS.or_(over[0], stopped))
 
     return Generated(run)
+
+
+@traced_for(itertools.dropwhile)
+def _dropwhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> Any:
+    if not _is_open(control, items) and not _holds_traced(items):
+        return itertools.dropwhile(test, items)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        begun = TracedList([False])
+
+        def take(item: Any) -> None:
+            begun[0] = RUNTIME_FUNCTIONS.or_(begun[0], lambda: control.negate(test(item)))
+            _when(begun[0], lambda: emit(item))
+
+        _go_through(items, take, stopped)
+
+    return Generated(run)
+
+
+@traced_for(itertools.compress)
+def _compress(control: ControlFlow, items: Any, selectors: Any) -> Any:
+    if not any(_is_open(control, each) or _holds_traced(each) for each in (items, selectors)):
+        return itertools.compress(items, selectors)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        pairs = RUNTIME_FUNCTIONS.traced(zip)(items, selectors)
+        _go_through(pairs, lambda pair: _when(pair[1], lambda: emit(pair[0])), stopped)
+
+    return Generated(run)
+
+
+@traced_for(itertools.starmap)
+def _starmap(control: ControlFlow, function: Callable[..., Any], items: Any) -> Any:
+    function = RUNTIME_FUNCTIONS.traced(function)
+    if not _is_open(control, items):
+        return itertools.starmap(function, items)
+    return RUNTIME_FUNCTIONS.generator(items, function, True)
+
+
+@traced_for(itertools.pairwise)
+def _pairwise(control: ControlFlow, items: Any) -> Any:
+    if not _is_open(control, items):
+        return itertools.pairwise(items)
+    whole = RUNTIME_FUNCTIONS.traced(list)(items)
+    return OpenSequence(torch.sym_max(whole.length - 1, 0), lambda i: (whole[i], whole[i + 1]))
+
+
+@traced_for(itertools.islice)
+def _islice(control: ControlFlow, items: Any, *bounds: Any) -> Any:
+    if not _is_open(control, items) and not any(isinstance(bound, Symbolic) for bound in bounds):
+        return itertools.islice(items, *bounds)
+    return RUNTIME_FUNCTIONS.traced(list)(items)[slice(*bounds)]
+
+
+@traced_for(itertools.combinations)
+def _combinations(control: ControlFlow, items: Any, r: int) -> Any:
+    if not _is_open(control, items):
+        return itertools.combinations(items, r)
+    whole = RUNTIME_FUNCTIONS.traced(list)(items)
+
+    def run(emit: Emit, stopped: Stopped) -> None:
+        def nest(chosen: tuple[Any, ...], first: Any) -> None:
+            if len(chosen) == r:
+                emit(chosen)
+                return
+            left = OpenSequence(torch.sym_max(whole.length - first, 0), lambda i: i + first)
+            _go_through(left, lambda i: nest((*chosen, whole[i]), i + 1), stopped)
+
+        nest((), 0)
+
+    return Generated(run)
+
+
+@traced_for(itertools.zip_longest)
+def _zip_longest(control: ControlFlow, *several: Any, fillvalue: Any = None) -> Any:
+    if not any(_is_open(control, items) for items in several):
+        return itertools.zip_longest(*several, fillvalue=fillvalue)
+    wholes = [RUNTIME_FUNCTIONS.traced(list)(items) for items in several]
+    lengths = [RUNTIME_FUNCTIONS.traced(len)(whole) for whole in wholes]
+
+    def at(whole: Any, length: Any, i: Any) -> Any:
+        return RUNTIME_FUNCTIONS.ternary(i < length, lambda: RUNTIME_FUNCTIONS.item(whole, i), lambda: fillvalue)
+
+    longest = functools.reduce(torch.sym_max, lengths)
+    return OpenSequence(longest, lambda i: tuple(map(at, wholes, lengths, itertools.repeat(i))))

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from trueport.capture.disagreement import Disagreement
+from trueport.capture.indexing import within
 from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
 from trueport.capture.rows import NotAlike, Rows, numbers_in
@@ -185,6 +186,7 @@ class TracedList(list):  # type: ignore[type-arg]
             if not list.__len__(self):
                 self._unfilled()
             return list.pop(self, index)
+        self._must_hold_some()
         item = self[index]
         last = self.held.parts[-1]
         if index == -1 and not isinstance(last, Rows):
@@ -216,7 +218,13 @@ class TracedList(list):  # type: ignore[type-arg]
             return last[index]
         if self._parts is None and not list.__len__(self):
             self._unfilled()
+        if TRACE.trace is not None:
+            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
         return self.rows().at(index)
+
+    def _must_hold_some(self) -> None:
+        if TRACE.trace is not None and self.is_open:
+            TRACE.trace.check_if_caught(lambda: self.length > 0, IndexError)
 
     def _unfilled(self) -> None:
         if TRACE.trace is not None:
@@ -332,10 +340,16 @@ class TracedList(list):  # type: ignore[type-arg]
         list.remove(self, item) if self._parts is None else self._refused()
 
     def index(self, *args: Any) -> int:
-        return list.index(self, *args) if self._parts is None else int(self._refused())
+        if self._parts is not None:
+            return int(self._refused())
+        found: int = RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].index)(*args)
+        return found
 
     def count(self, item: Any) -> int:
-        return list.count(self, item) if self._parts is None else int(self._refused())
+        if self._parts is not None:
+            return int(self._refused())
+        counted: int = RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].count)(item)
+        return counted
 
     def __eq__(self, other: object) -> bool:
         if self._parts is None and not is_open(other):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from trueport.capture.arrays import computed, holds_array, is_of_numpy
+from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import SYMBOLIC_MATH
 
 Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -56,6 +57,55 @@ def _modf(number: Any) -> tuple[Any, Any]:
     return number - whole, whole
 
 
+def _gamma(number: Any) -> Any:
+    """By its logarithm; below a half by its reflection. Whole numbers up to 20! are exact when they are rounded."""
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        above = torch.where(x < 0.5, 1 - x, x)
+        value = torch.lgamma(above).exp()
+        return torch.where(x < 0.5, math.pi / (torch.sin(math.pi * x) * value), value)
+
+    return _by(of)(number)
+
+
+def _perm(n: Any, k: Any = None) -> Any:
+    if k is None:
+        return _whole(_gamma(n + 1))
+    ways = _by(lambda a, b: torch.where(b > a, 0.0, torch.exp(torch.lgamma(a + 1) - torch.lgamma(a - b + 1))))
+    return _whole(ways(n, k))
+
+
+def _whole(number: Any) -> Any:
+    return torch.sym_int(math.floor(number + 0.5))
+
+
+def _remainder(number: Any, other: Any) -> Any:
+    return _by(lambda x, y: x - torch.round(x / y) * y)(number, other)
+
+
+def _frexp(number: Any) -> tuple[Any, Any]:
+    def power(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x == 0, 0.0, torch.floor(torch.log2(torch.where(x == 0, 1.0, x.abs()))) + 1)
+
+    exponent = _by(power)(number)
+    return _by(lambda x: x / torch.exp2(power(x)))(number), torch.sym_int(exponent)
+
+
+_WHERE: dict[Any, Callable[..., Any]] = {
+    math.sqrt: lambda x: x >= 0,
+    **dict.fromkeys((math.log2, math.log10), lambda x: x > 0),
+    math.log: lambda x, *_: x > 0,
+    math.log1p: lambda x: x > -1,
+    **dict.fromkeys((math.acos, math.asin), lambda x: (x >= -1) & (x <= 1)),
+    math.acosh: lambda x: x >= 1,
+    math.atanh: lambda x: (x > -1) & (x < 1),
+    math.fmod: lambda _, y: y != 0,
+    math.factorial: lambda n: n >= 0,
+    math.isqrt: lambda n: n >= 0,
+}
+"""Where a function of `math` gives something; elsewhere it raises ValueError."""
+
+
 def _as_float(function: Function) -> Function:
     return lambda number: torch.sym_float(function(number))
 
@@ -83,6 +133,13 @@ TRACED_MATH: dict[Any, Function] = {
     math.lcm: _of_integers(torch.lcm),
     math.isclose: _isclose,
     math.modf: _modf,
+    math.frexp: _frexp,
+    math.gamma: _gamma,
+    math.remainder: _remainder,
+    math.nextafter: _by(torch.nextafter),
+    math.factorial: lambda number: _whole(_gamma(number + 1)),
+    math.perm: _perm,
+    math.comb: lambda n, k: _whole(_perm(n, k) / _gamma(k + 1)),
 }
 """What to call for a function of `math` where an argument is traced."""
 
@@ -114,6 +171,9 @@ def traced_math(function: Any) -> Function | None:
     def either(*args: Any, **kwargs: Any) -> Any:
         plain = [_number(argument) for argument in args]
         if replacement is not None and _is_traced(plain):
+            within = _WHERE.get(function)
+            if within is not None and TRACE.trace is not None:
+                TRACE.trace.check_if_caught(lambda: within(*plain), ValueError)
             return replacement(*plain, **kwargs)
         if is_of_numpy(function) and (_is_traced((*plain, *kwargs.values())) or holds_array(args)):
             answer = computed(function.__name__, plain, kwargs)

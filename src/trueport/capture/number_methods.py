@@ -31,17 +31,24 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             return repr(number)
         return OpenText.of("", number, "")
 
-    added: dict[Any, dict[str, Method]] = {
+    added: dict[Any, dict[str, Any]] = {
         torch.SymBool: {**_COUNTING, "__format__": _format},
         torch.SymInt: {
             **_with_bools(torch.SymInt),
             "__invert__": _invert,
             "__floordiv__": _floor_division(torch.SymInt.__floordiv__),
             "bit_length": _bit_length,
+            "bit_count": _bit_count,
+            "__mod__": _checked(torch.SymInt.__mod__),
+            "__rmod__": _checked_from_the_right(vars(torch.SymInt)["__rmod__"]),
+            "__rfloordiv__": _checked_from_the_right(torch.SymInt.__rfloordiv__),
+            "__pow__": _power(torch.SymInt.__pow__),
+            "__rpow__": _power_from_the_right(torch.SymInt.__rpow__),
+            **_PARTS,
             "__format__": _format,
             "__str__": text,
         },
-        torch.SymFloat: {**_with_bools(torch.SymFloat), "__format__": _format},
+        torch.SymFloat: {**_with_bools(torch.SymFloat), "__format__": _format, **_PARTS},
     }
     before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
     for kind, methods in added.items():
@@ -74,9 +81,76 @@ def _floor_division(itself: Method) -> Method:
 
     def divide(number: Any, other: Any) -> Any:
         other = _counted(other)
+        _no_zero(other)
         return itself(-number, -other) if isinstance(other, int) and other < 0 else itself(number, other)
 
     return divide
+
+
+def _checked(itself: Method) -> Method:
+    """A division, of which eager raises an error by zero, and somebody may catch it."""
+
+    def divide(number: Any, other: Any) -> Any:
+        _no_zero(other)
+        return itself(number, other)
+
+    return divide
+
+
+def _checked_from_the_right(itself: Method) -> Method:
+    def divide(number: Any, other: Any) -> Any:
+        _no_zero(number)
+        return itself(number, other)
+
+    return divide
+
+
+def _no_zero(number: Any) -> None:
+    if TRACE.trace is not None and isinstance(number, (torch.SymInt, torch.SymFloat)):
+        TRACE.trace.check_if_caught(lambda: number != 0, ZeroDivisionError)
+
+
+def _power(itself: Method) -> Method:
+    """`n ** k`: an integer where the exponent is known not to be negative, and otherwise computed as a float."""
+
+    def raised(number: Any, exponent: Any, *modulus: Any) -> Any:
+        if modulus:
+            return NotImplemented
+        if isinstance(exponent, int) and not isinstance(exponent, bool):
+            return itself(number, exponent)
+        return _as_floats(number, exponent)
+
+    return raised
+
+
+def _power_from_the_right(itself: Method) -> Method:
+    del itself
+
+    def raised(exponent: Any, number: Any) -> Any:
+        return _as_floats(number, exponent)
+
+    return raised
+
+
+def _as_floats(number: Any, exponent: Any) -> Any:
+    base, power = (torch.full((), torch.sym_float(each), dtype=torch.float64) for each in (number, exponent))
+    result = torch.pow(base, power)
+    whole = isinstance(number, (int, torch.SymInt)) and isinstance(exponent, torch.SymInt)
+    if whole and bool(TRACE.trace is not None and TRACE.trace.truth(exponent >= 0) is True):
+        return result.round().to(torch.int64).item()
+    return result.item()
+
+
+def _bit_count(number: Any) -> Any:
+    powers = torch.tensor([2**bit for bit in range(63)])
+    return (torch.full((), number, dtype=torch.int64).abs() // powers % 2).sum().item()
+
+
+_PARTS: dict[str, Any] = {
+    "conjugate": lambda number: number,
+    "real": property(lambda number: number),
+    "imag": property(lambda number: number * 0),
+}
 
 
 def _bit_length(number: Any) -> Any:
@@ -104,7 +178,9 @@ def _with_bools(kind: type) -> dict[str, Method]:
     def counting(operation: Method) -> Method:
         return lambda number, other: operation(number, _counted(other))
 
-    return {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__", "__truediv__")}
+    made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
+    into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
+    return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked_from_the_right(by)}
 
 
 def _counting(operation: Method) -> Method:

@@ -72,7 +72,8 @@ class Places:
         """The frames of the user's own code, innermost first."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self._outermost:
-            if not self.is_foreign(frame.f_code) and not Where(frame.f_code.co_filename, 1).is_installed:
+            where = Where(frame.f_code.co_filename, 1)
+            if not self.is_foreign(frame.f_code) and not where.is_installed and not where.is_standard:
                 yield frame
             frame = frame.f_back
 

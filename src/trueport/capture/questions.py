@@ -101,6 +101,9 @@ class Questions(ABC):
 
         Without an error it is something that has to be assumed, and eager goes on otherwise.
         """
+        if error is not None and catcher(error, self.tracer.places) is not None:
+            self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
+            return
         place = self.tracer.places.here()
         if isinstance(test, torch.SymBool):
             expr, known = test.node.expr, self.tracer.symbols
@@ -110,9 +113,6 @@ class Questions(ABC):
                 return
         if error is None:
             self.drop(f"{said} is assumed: in ONNX it cannot grow", place)
-            return
-        if catcher(error, self.tracer.places) is not None:
-            self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
             return
         said = "an assertion" if error is AssertionError else f"what would be a {error.__name__} in eager"
         self.drop(f"{said} cannot fail in ONNX: the model goes on as if it held", place)

@@ -86,6 +86,7 @@ class World:
             self._keep((value.func, value.args, value.keywords), depth)
         elif isinstance(value, MethodType):
             self._keep(value.__func__, depth)
+            self._keep(value.__self__, depth)
         elif _is_users_object(value):
             self._keep_attributes(value, depth)
         elif _keeps_in_slots(value):
@@ -263,7 +264,8 @@ def _is_users_object(value: Any) -> bool:
 
 def _is_foreign(value: Any) -> bool:
     room = type(value).__module__.split(".")[0]
-    return (room in _FOREIGN or room in sys.stdlib_module_names) and not isinstance(value, OPEN_NAMESPACES)
+    foreign = room in _FOREIGN or room in sys.stdlib_module_names
+    return foreign and not isinstance(value, OPEN_NAMESPACES) and not getattr(type(value), "holds_state", False)
 
 
 def _keeps_in_slots(value: Any) -> bool:

@@ -54,6 +54,9 @@ class Trace(Protocol):
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
         """A loop over a sequence of traced length."""
 
+    def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> bool:
+        """Whether a loop went through an iterator of which a traced value may tell where it ends."""
+
     def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
         """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
     " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter type"
-    " reduce accumulate chain product takewhile".split()
+    " reduce accumulate chain product takewhile dropwhile pairwise islice starmap compress zip_longest combinations"
+    " iter".split()
 )
 
 TENSOR_TYPES = frozenset(
@@ -38,6 +39,8 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     called = node.func
     if isinstance(called, ast.Name) and called.id == "super" and not node.args and not node.keywords:
         return _explicit_super(rewriter, node)
+    if isinstance(called, ast.Name) and called.id == "type" and len(node.args) != 1:
+        return node  # a class is made, and belongs to the module that it is made in
     is_builtin = isinstance(called, ast.Name) and called.id in BUILTINS | _MATH | TENSOR_TYPES
     is_builtin |= isinstance(called, ast.Attribute) and called.attr in TENSOR_TYPES
     by_key = isinstance(called, ast.Attribute) and 1 <= len(node.args) <= 2 and not node.keywords
@@ -49,7 +52,7 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
         node.func = same_place(runtime("traced", called), node)
-    elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript)) and not _is_torchs(called):
+    elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and not _is_torchs(called):
         node.func = same_place(runtime("callee", called), node)
     return node
 
@@ -71,6 +74,11 @@ def _is_plain(key: ast.expr) -> bool:
 def rewrite_lookup(rewriter: Rewriter, node: ast.Subscript) -> ast.expr:
     """`table[key]` where the key may be traced."""
     rewriter.generic_visit(node)
+    if isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice):
+        bounds = (node.slice.lower, node.slice.upper, node.slice.step)
+        if all(bound is None or isinstance(bound, (ast.Constant, ast.UnaryOp)) for bound in bounds):
+            return node
+        return same_place(runtime("part", node.value, *(bound or ast.Constant(None) for bound in bounds)), node)
     if not isinstance(node.ctx, ast.Load) or _is_plain(node.slice):
         return node
     return same_place(runtime("item", node.value, node.slice), node)

@@ -107,7 +107,7 @@ def rewrite_unpacking(node: ast.List) -> ast.expr:
     parts: list[ast.expr] = []
     for part in node.elts:
         unpacked = isinstance(part, ast.Starred)
-        value = part.value if isinstance(part, ast.Starred) else part
+        value = runtime("spread", part.value) if isinstance(part, ast.Starred) else part
         parts.append(ast.Tuple(elts=[ast.Constant(unpacked), value], ctx=ast.Load()))
     return same_place(runtime("unpacked", *parts), node)
 

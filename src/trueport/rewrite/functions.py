@@ -192,7 +192,7 @@ def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
 
 def function_around(file: str, line: int) -> tuple[int, int]:
     """The first and the last line of the innermost function that holds a line."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     spans = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(_module(file, line)) if isinstance(n, kinds)]
     around = [span for span in spans if span[0] <= line <= span[1]]
     return max(around, default=(line, line))

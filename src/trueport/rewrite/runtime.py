@@ -108,6 +108,8 @@ class RuntimeFunctions(Comparing, Patterns):
                 if stop():
                     return
             return
+        if trace.went_step_by_step(over, body, stop, state):
+            return
         generator = trace.generator_behind(over)
         if generator is not None:
             generator.push(body, stop)
@@ -173,11 +175,16 @@ class RuntimeFunctions(Comparing, Patterns):
             return trace.new_dict(parts)
         return parts[0] if len(parts) == 1 else {key: part[key] for part in parts for key in part}
 
+    def spread(self, items: Any) -> list[Any]:
+        """What `*items` is in a list, before anything that is written after it happens."""
+        spread: list[Any] = self.traced(list)(items)
+        return spread
+
     def unpacked(self, *parts: tuple[bool, Any]) -> list[Any]:
         """`[a, *items]`: items of which the flag is set are unpacked."""
         made = self.list_([])
         for unpack, value in parts:
-            made.extend(self.traced(list)(value) if unpack else [value])
+            made.extend(value if unpack else [value])
         return made
 
     @staticmethod
@@ -243,6 +250,14 @@ class RuntimeFunctions(Comparing, Patterns):
         if trace is not None and trace.decides_lookup(container, key):
             return trace.looked_up(container, key)
         return container[key]
+
+    @staticmethod
+    def part(container: Any, start: Any, stop: Any, step: Any) -> Any:
+        """`items[:n]`, of which a traced number may be a bound."""
+        trace = TRACE.trace
+        if trace is not None and isinstance(container, (list, tuple)) and trace.holds_traced((start, stop, step)):
+            container = trace.new_list(container) if type(container) in (list, tuple) else container
+        return container[start:stop:step]
 
     @staticmethod
     def put_item(value: Any, container: Any, key: Any) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
 from dataclasses import dataclass
 
 _BLOCKS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+_STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,11 @@ class Where:
     def is_installed(self) -> bool:
         """Whether the line belongs to an installed library and not to the user's own code."""
         return "site-packages" in self.file or "dist-packages" in self.file
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether the line belongs to Python's own library."""
+        return self.file.startswith(_STANDARD) and not self.is_installed
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
