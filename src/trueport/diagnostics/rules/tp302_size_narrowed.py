@@ -7,7 +7,7 @@ class SizeNarrowed(Diagnostic):
 
     ## Why
     For the other sizes the exported model would give wrong values, with no error: the most common
-    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; `bisect` decides inside
+    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; `insort` decides inside
     Python's own code, with real numbers.
 
     ## Example
@@ -16,7 +16,9 @@ class SizeNarrowed(Diagnostic):
 
     class Net(nn.Module):
         def forward(self, x):
-            return x * bisect.bisect([6], x.shape[0])  # <- here
+            limits = [6]
+            bisect.insort(limits, x.shape[0])  # <- here
+            return x * limits[0]
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -25,7 +27,7 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * sum(x.shape[0] >= bound for bound in (6,))
+            return x * min(6, x.shape[0])
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
