@@ -15,6 +15,7 @@ from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.sets import TracedSet
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -176,3 +177,8 @@ def _list(control: ControlFlow, *args: Any) -> Any:
 def _tuple(control: ControlFlow, *args: Any) -> Any:
     sequence = control.sequence(args[0]) if args else None
     return tuple(*args) if sequence is None else control.collect(sequence, lambda item: item)
+
+
+@traced_for(set)
+def _set(control: ControlFlow, *args: Any) -> Any:
+    return TracedSet(*args) if not args or control.sequence(args[0]) is None else set(*args)

@@ -14,6 +14,7 @@ from trueport.capture.lists import Parts
 from trueport.capture.merging import Merging
 from trueport.capture.merging_dicts import keys_differ, merged_entries
 from trueport.capture.merging_lists import merged_parts
+from trueport.capture.sets import TracedSet, Unsure
 from trueport.capture.world import Change
 from trueport.capture.writes import Write
 from trueport.rewrite.runtime import UNBOUND
@@ -44,6 +45,9 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
         return merged_entries(merging, then, orelse)
     if isinstance(then, dict):
         return _merged_dict(merging, then, orelse, change)
+    if isinstance(container, TracedSet):
+        same = then is orelse or (isinstance(then, set) and isinstance(orelse, set) and then == orelse)
+        return then if same else Unsure(Disagreement("a set", "one", "another", merging.place, merging.again))
     if isinstance(then, set):
         if then != orelse:
             Disagreement("a set", "one", "another", merging.place, merging.again).complain()

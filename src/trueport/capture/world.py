@@ -20,6 +20,7 @@ import torch
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
+from trueport.capture.sets import TracedSet, Unsure
 from trueport.load.values import OPEN_NAMESPACES, attributes_of
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
@@ -173,7 +174,7 @@ def as_left(value: Any, contents: Contents) -> Any:
     if isinstance(value, TracedList):
         return value if held is None else TracedList.of(held)
     if isinstance(value, (set, deque)):
-        return value if held is None else type(value)(held)
+        return value if held is None or isinstance(held, Unsure) else type(value)(held)
     if isinstance(value, TracedDict):
         now = value.entries if held is None else held
         left = {key: as_left(item, contents) for key, item in now.items()}
@@ -199,7 +200,7 @@ def fill(container: Any, content: Any) -> None:
         else:
             container.cell_contents = content
         return
-    if isinstance(container, TracedDict) or isinstance(content, Parts):
+    if isinstance(container, (TracedDict, TracedSet)) or isinstance(content, Parts):
         container.hold(content)
         return
     if _keeps_in_slots(container):
@@ -220,6 +221,9 @@ def same_items(now: Any, before: Any) -> bool:
         return _content(now) is before
     if isinstance(now, TracedList):
         return now.held.same_as(before)
+    if isinstance(now, TracedSet):
+        now = now.held
+        return now is before if isinstance(before, Unsure) or isinstance(now, Unsure) else bool(now == before)
     if isinstance(now, TracedDict):
         now = now.entries
     elif _keeps_in_slots(now):
@@ -241,6 +245,10 @@ def _content(cell: CellType) -> Any:
 def _items(container: Any) -> Iterable[Any]:
     if isinstance(container, TracedList):
         container = container.held
+    if isinstance(container, TracedSet):
+        container = container.held
+    if isinstance(container, Unsure):
+        return ()
     if isinstance(container, Parts):
         return container.items or ()
     return dict.values(container) if isinstance(container, dict) else container
@@ -249,7 +257,7 @@ def _items(container: Any) -> Iterable[Any]:
 def _copy(container: Any) -> Any:
     if isinstance(container, CellType):
         return _content(container)
-    if isinstance(container, TracedList):
+    if isinstance(container, (TracedList, TracedSet)):
         return container.held
     if isinstance(container, TracedDict):
         return container.entries

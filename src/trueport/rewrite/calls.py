@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter type"
+    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter type set"
     " reduce accumulate chain product takewhile dropwhile pairwise islice starmap compress zip_longest combinations"
     " iter".split()
 )

@@ -145,6 +145,16 @@ class Rewriter(Transformer):
         self.generic_visit(node)
         return comprehensions.rewrite_dict(node)
 
+    def visit_Set(self, node: ast.Set) -> Any:
+        """A set, which may be given items on one way and not on another."""
+        self.generic_visit(node)
+        return same_place(runtime("set_", node), node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        with self.without_hoisting():
+            self.generic_visit(node)
+        return same_place(runtime("set_", node), node)
+
     def visit_DictComp(self, node: ast.DictComp) -> Any:
         with self.without_hoisting():
             self.generic_visit(node)

@@ -175,6 +175,10 @@ class RuntimeFunctions(Comparing, Patterns):
             return trace.new_dict(parts)
         return parts[0] if len(parts) == 1 else {key: part[key] for part in parts for key in part}
 
+    def set_(self, items: set[Any]) -> set[Any]:
+        made: set[Any] = items if TRACE.trace is None else self.traced(set)(items)
+        return made
+
     def spread(self, items: Any) -> list[Any]:
         """What `*items` is in a list, before anything that is written after it happens."""
         spread: list[Any] = self.traced(list)(items)
