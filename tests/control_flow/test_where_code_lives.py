@@ -461,3 +461,30 @@ def test_libraries_are_not_needed(library):
     folder = trueport.rewrite.__path__[0]
     for file in __import__("pathlib").Path(folder).glob("*.py"):
         assert library not in file.read_text()
+
+
+class FilledElsewhere(nn.Module):
+    """A list that one method makes and another fills, as decoders keep what they gave."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.given, self.state = nn.GRUCell(3, 3), [], None
+
+    def reset(self):
+        self.given, self.state = [], torch.zeros(1, 3)
+
+    def step(self, row):
+        self.state = self.cell(row, self.state)
+        if self.state.sum() > 0:
+            self.given.append(self.state)
+
+    def forward(self, x):
+        self.reset()
+        self.given.append(self.state)
+        for t in range(x.size(0)):
+            self.step(x[t : t + 1])
+        return torch.cat(self.given), len(self.given)
+
+
+def test_a_list_that_another_method_makes():
+    assert_kept_alive(FilledElsewhere(), *rows(4), rows(1, 2, 9), dynamic_shapes=ROWS)

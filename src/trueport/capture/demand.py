@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import re
 import traceback
 from types import CodeType, FrameType, FunctionType
@@ -118,13 +120,18 @@ class Demand:
         for frame in places.users_frames():
             self.require(frame, places)
 
-    def require_makers(self, owner: object | None, places: Places) -> None:
+    def require_makers(self, owner: object | None, places: Places, container: object = None) -> None:
         """Ask for the functions that may have made a list which traced values leave with an open length.
 
-        One of those that run just now made it, or the `__init__` of the object whose attribute it is.
+        One of those that run just now made it, or the `__init__` of the object whose attribute it is, or another method
+        that sets the attribute (`self.reset()`).
         """
         self.require_callers(places)
+        names = {name for name, held in vars(owner).items() if held is container} if owner is not None else set()
         for cls in type(owner).__mro__ if owner is not None else ():
+            for code in _methods(cls):
+                if not places.is_foreign(code) and names & _attributes_set(code):
+                    self.require_code(code, places.here(), (cls,))
             init = vars(cls).get("__init__")
             if not isinstance(init, FunctionType) or places.is_foreign(init.__code__):
                 continue
@@ -205,3 +212,14 @@ def _roots(frame: FrameType) -> tuple[Any, ...]:
     """The names around a frame's function, and what the function was first given: `self`, or its class."""
     given = frame.f_code.co_varnames[:1] if frame.f_code.co_argcount else ()
     return (frame.f_globals, *(frame.f_locals[name] for name in given if name in frame.f_locals))
+
+
+def _methods(cls: type) -> list[CodeType]:
+    """Those that somebody wrote."""
+    codes = [method.__code__ for method in vars(cls).values() if isinstance(method, FunctionType)]
+    return [code for code in codes if code.co_filename != _GENERATED]
+
+
+@functools.lru_cache(maxsize=1024)
+def _attributes_set(code: CodeType) -> frozenset[str]:
+    return frozenset(i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR")

@@ -109,7 +109,7 @@ class Learner:
         if (id(change.container), None) in self._plan.contents:
             return False
         if isinstance(change.container, list) and len(change.before) != len(change.after):
-            self._plan.tracer.demand.require_makers(change.owner, self._plan.tracer.places)
+            self._plan.tracer.demand.require_makers(change.owner, self._plan.tracer.places, change.container)
         slot = Slot("a container", change.before)
         self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
         return True
@@ -130,7 +130,7 @@ class Learner:
             if missing:
                 tracer.demand.require_callers(tracer.places)
         elif missing or not ordered:
-            tracer.demand.require_makers(change.owner, tracer.places)
+            tracer.demand.require_makers(change.owner, tracer.places, change.container)
             Disagreement("which keys are there, or their order", "one thing", "another", self._plan.place).complain()
         return []
 

@@ -53,7 +53,9 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
             Disagreement("a set", "one", "another", merging.place, merging.again).complain()
         return then
     if len(then) != len(orelse):
-        merging.tracer.demand.require_makers(change.owner, merging.tracer.places)  # there, its length may be open
+        merging.tracer.demand.require_makers(
+            change.owner, merging.tracer.places, change.container
+        )  # there, its length may be open
     if len(then) == len(orelse):
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
     lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
@@ -73,10 +75,10 @@ def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any],
             unsure = dict.fromkeys(then.keys() ^ orelse.keys(), keys_differ(merging))
             then, orelse = {**then, **unsure}, {**orelse, **unsure}
         else:
-            tracer.demand.require_makers(change.owner, tracer.places)
+            tracer.demand.require_makers(change.owner, tracer.places, change.container)
             keys_differ(merging).complain()
     elif list(then) != list(orelse) and not change.are_attributes:
-        tracer.demand.require_makers(change.owner, tracer.places)
+        tracer.demand.require_makers(change.owner, tracer.places, change.container)
         keys_differ(merging).complain()
     return {k: merging.merge(then.get(k, UNBOUND), orelse.get(k, UNBOUND), str(k)) for k in keys}
 
