@@ -16,7 +16,7 @@ import torch
 from trueport.capture.builtin_functions import traced_for
 from trueport.capture.builtin_sequences import rows_of
 from trueport.capture.chosen import later
-from trueport.capture.lists import TracedList
+from trueport.capture.lists import TracedList, is_open
 from trueport.capture.merging import Symbolic
 from trueport.capture.parts import Parts, no_size
 from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
@@ -69,7 +69,7 @@ def _key(function: Any) -> Any:
 
 
 def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
-    whole = RUNTIME_FUNCTIONS.traced(list)(items)
+    whole = _open_list(items)
     if "default" in kwargs:
         given = {name: value for name, value in kwargs.items() if name != "default"}
         there = later(_extreme_of_open, control, whole, plain, given)
@@ -80,6 +80,10 @@ def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[
         if rows.dim() == 1:
             return back(rows.amax(0) if plain is max else rows.amin(0))
     return _best(whole, _key(kwargs.get("key")) or _itself, plain)
+
+
+def _open_list(items: Any) -> Any:
+    return items if is_open(items) else RUNTIME_FUNCTIONS.traced(list)(items)
 
 
 def _best(whole: Any, key: Callable[[Any], Any], plain: Any) -> Any:
@@ -104,7 +108,7 @@ def _best(whole: Any, key: Callable[[Any], Any], plain: Any) -> Any:
 def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
     """A plain number of traced items is sorted by comparing neighbours, as a network of branches."""
     if control.sequence(items) is not None:
-        return _sorted_open(RUNTIME_FUNCTIONS.traced(list)(items), _key(key), reverse)
+        return _sorted_open(_open_list(items), _key(key), reverse)
     key = _key(key)
     pairs = [(item, item if key is None else key(item)) for item in items]
     ranks = [rank for _, rank in pairs]
@@ -169,8 +173,7 @@ def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:
 def _places(plain: Any, before: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def place(control: ControlFlow, items: Any, item: Any, *bounds: Any, **options: Any) -> Any:
         """As many as come before it."""
-        is_open = control.sequence(items) is not None
-        if bounds or options or not (is_open or _is_traced((item, *items))):
+        if bounds or options or not (control.sequence(items) is not None or _is_traced((item, *items))):
             return plain(items, item, *bounds, **options)
         counted = RUNTIME_FUNCTIONS.traced(int)
         return RUNTIME_FUNCTIONS.traced(sum)(
