@@ -277,3 +277,17 @@ def test_the_example_may_have_any_size(size):
 
     example, *others = rows(size, 1, 2, 4, 9)
     assert_kept_alive(model, example, others, dynamic_shapes=ROWS, ifs=1)
+
+
+def test_a_function_that_calls_itself_until_a_value_says_stop_is_refused():
+    """It was written out until the machine gave up."""
+
+    def halved(x, steps=0):
+        if x.sum() <= 1:
+            return x + steps
+        return halved(x / 2, steps + 1)
+
+    found = refused(halved, (torch.ones(4),))
+    assert found.code == "TP102"
+    assert found.where.line == halved.__code__.co_firstlineno + 1
+    assert "while" in found.fix

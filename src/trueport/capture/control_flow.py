@@ -26,6 +26,7 @@ from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.questions import Questions
 from trueport.capture.raising import as_raised, catcher, refuse_if_caught
+from trueport.capture.recursion import DEEP, refuse_endless
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
 from trueport.capture.short_circuits import combined, needs_no_branch
@@ -75,6 +76,8 @@ class ControlFlow(Questions):
         self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
     ) -> Any:
         """`told` is off where the arms come to the test themselves: what it tells is not known before."""
+        if len(self.tracer.regions) > DEEP:
+            refuse_endless(self.tracer.places)
         run = self.forks.run
         number = -1 if run is None else run.next_number()
         if (
