@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+import pytest
+
 from tests.fuzz.test_found import assert_faithful, assert_never_wrong, weighed
 
 
@@ -256,3 +258,17 @@ def test_an_arm_that_only_another_number_comes_to():
         return row.sum()
 
     assert_faithful(model)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="whether `flatten` gives a view or a copy depends on the size: the example's way is taken"
+)
+def test_every_second_row_flattened_is_a_view_of_a_single_row():
+    """Seed 14001, 270: a write to it reaches x where x has one row. The check of an export refuses it."""
+
+    def forward(self, x, y, c, n):
+        every_second = x[::2].flatten()
+        every_second.clamp_(-2, 2)
+        return x.sum(), every_second.sum()
+
+    assert_faithful(forward)

@@ -69,6 +69,8 @@ class Demand:
         self._pending: BaseException | None = None
         self._tails_left = _MOST_TAILS
         self._forks_left = _MOST_FORKS
+        self.forks_off = False
+        """Set where a statement did not come to the same branches again."""
         self._parting: set[tuple[str, int]] = set()
         """The lines of branches for whose ways a statement around them is run."""
         self.through_caches = False
@@ -170,9 +172,15 @@ class Demand:
             self._forks_left -= 1
             self._raise(NeedsTail(fork.line))
 
+    def give_up_forks(self) -> NoReturn:
+        """Start again, and run no statement for each of its ways."""
+        self.forks_off, self._forks_left = True, 0
+        self._parting.clear()
+        self._raise(NeedsTail(0))
+
     def want_ways(self, code: CodeType | None, line: int, callers: list[tuple[CodeType, int]]) -> None:
         """Start again with the rest of what calls the function of a branch run for each of its arms."""
-        if code is None:
+        if code is None or self.forks_off:
             return
         self._parting.add((code.co_filename, line))
         first, last = function_around(code.co_filename, line)
