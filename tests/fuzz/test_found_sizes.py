@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
 import pytest
+import torch
 
 from tests.fuzz.test_found import assert_faithful, assert_never_wrong, weighed
 
