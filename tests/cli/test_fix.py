@@ -16,8 +16,7 @@ from trueport.fix.command import Command
 
 HELPER = "def scale(x):\n    return x * 2\n"
 MODEL = """\
-import math
-
+import numpy as np
 import torch
 from torch import nn
 
@@ -26,9 +25,9 @@ from helper import scale
 
 class Net(nn.Module):
     def forward(self, x):
-        return scale(x) * math.frexp(x.abs().sum())[0]  # without its power of two
+        return scale(x) * torch.from_numpy(np.tanh(x.numpy()))  # squashed
 """
-MENDED = MODEL.replace("math.frexp", "torch.frexp")
+MENDED = MODEL.replace("torch.from_numpy(np.tanh(x.numpy()))", "torch.tanh(x)")
 
 CUSTOM = """\
 import torch
@@ -74,10 +73,10 @@ def test_the_diff_is_on_stdout_and_the_words_are_not(model: Path) -> None:
     assert shown.stdout.startswith("--- a/model.py\n+++ b/model.py\n@@ ")
     changed = [line for line in shown.stdout.splitlines()[2:] if line[:1] in "+-"]
     assert changed == [
-        "-        return scale(x) * math.frexp(x.abs().sum())[0]  # without its power of two",
-        "+        return scale(x) * torch.frexp(x.abs().sum())[0]  # without its power of two",
+        "-        return scale(x) * torch.from_numpy(np.tanh(x.numpy()))  # squashed",
+        "+        return scale(x) * torch.tanh(x)  # squashed",
     ]
-    assert "TP101 model.py:11: use torch's own: torch.frexp" in shown.stderr
+    assert "TP204 model.py:10: stay in torch, without numpy" in shown.stderr
     assert "equal to eager on" in shown.stderr and "eager gives what it gave before on" in shown.stderr
     assert "to apply it: trueport fix model.py:Net -i x:Nx4 --write" in shown.stderr
     assert model.read_text() == MODEL
@@ -97,15 +96,15 @@ def test_write_mends_the_file_and_then_there_is_nothing_to_fix(model: Path) -> N
 def test_a_helper_is_mended_where_the_fault_is(model: Path) -> None:
     model.write_text(MENDED)
     Path("helper.py").write_text(
-        "import math\nimport torch\n\n\ndef scale(x):\n    return x * math.frexp(x.sum())[0]\n"
+        "import numpy as np\nimport torch\n\n\ndef scale(x):\n    return x * torch.from_numpy(np.tanh(x.numpy()))\n"
     )
     shown = fix("model.py:Net", "-i", "x:Nx4")
     assert shown.stdout.startswith("--- a/helper.py\n"), shown.output
-    assert "+    return x * torch.frexp(x.sum())[0]\n" in shown.stdout
+    assert "+    return x * torch.tanh(x)\n" in shown.stdout
 
 
 def test_what_has_no_fix_is_told_and_left_alone(model: Path) -> None:
-    model.write_text(f"{CUSTOM}\n\n{MODEL.replace('math.frexp(x.abs().sum())[0]', 'own(x)')}")
+    model.write_text(f"{CUSTOM}\n\n{MODEL.replace('torch.from_numpy(np.tanh(x.numpy()))', 'own(x)')}")
     shown = fix("model.py:Net", "-i", "x:Nx4", "--write")
     assert shown.exit_code == Exit.FINDINGS, shown.output
     assert "error[TP401]" in shown.stdout
