@@ -86,16 +86,20 @@ class Generated:
 
 
 def _by_hand() -> Any:
-    return _refuse("a generator whose code decides by traced values is advanced by hand (`next`, a context manager)")
+    return _refuse(
+        "a generator whose code decides by traced values is advanced by hand (`next`, a context manager)",
+        "go through it with a `for`, or return a list of the values; a context manager may be a class with __enter__"
+        " and __exit__",
+    )
 
 
-def _refuse(what: str) -> Any:
+def _refuse(what: str, fix: str = "go through it with a `for`, or collect the values in a list and return it") -> Any:
     raise ExportError(
         [
             CannotRewrite(
                 message=what,
                 label="decided when the model runs",
-                fix="go through it with a `for`, or collect the values in a list and return it",
+                fix=fix,
             )
         ]
     )
