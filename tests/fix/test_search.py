@@ -10,8 +10,8 @@ import pytest
 from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
-from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
+from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.fix.command import Command
 from trueport.fix.edit import Edit, SourceFile
@@ -22,13 +22,13 @@ from trueport.report import Report
 from trueport.source import Place, Where
 
 MODEL = """\
-import math
+import numpy as np
 import torch
 import torch.nn.functional as F
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        x = x * math.frexp(x.sum())[0]
+        x = x * torch.from_numpy(np.tanh(x.numpy()))
         x = F.dropout(x)
         for _ in [None] * int(x.sum()):
             x = x + 1
@@ -63,8 +63,8 @@ def search(path: Path, judge: Judge) -> Sought:
 
 def findings(path: Path, text: str) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    if "math.frexp(x" in text:
-        found.append(BranchOnTensor(message="needs a value", place=at(path, STEP)))
+    if "np.tanh(x" in text:
+        found.append(LeftTheGraph(message="leaves torch", place=at(path, STEP)))
     if "[None] *" in text:
         found.append(LoopOnTensor(message="loops by a value", place=at(path, LOOP)))
     return found
@@ -75,7 +75,7 @@ def test_all_findings_are_fixed_together(model: Path) -> None:
     assert sought.found_a_way
     assert len(sought.state.taken) == 2
     (change,) = sought.changes
-    assert "torch.frexp(x.sum())" in change.after.text
+    assert "x * torch.tanh(x)" in change.after.text
     assert "in range(int(x.sum())):" in change.after.text
     assert model.read_text() == MODEL
 
@@ -88,13 +88,13 @@ def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
         return (findings(model, text) if "self.training" in text else [random]), Kept()
 
     sought = search(model, judge)
-    assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP101", "TP102"]
+    assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP204", "TP102"]
     assert sought.found_a_way
 
 
 def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        changed = "torch.frexp" in text
+        changed = "torch.tanh" in text
         return findings(model, text), Kept(0, "values 2 instead of 3" if changed else "")
 
     sought = search(model, judge)
@@ -105,20 +105,20 @@ def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path
 
 def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) -> None:
     def judge(text: str) -> tuple[list[Diagnostic], Kept]:
-        if "torch.frexp" in text:
-            return [EagerRefuses(message="TypeError: floor()", place=at(model, STEP))], Kept()
+        if "torch.tanh" in text:
+            return [EagerRefuses(message="TypeError: tanh()", place=at(model, STEP))], Kept()
         return findings(model, text)[:1], Kept()
 
     sought = search(model, judge)
     assert not sought.state.taken
-    assert [why for _, _, why in sought.rejected] == ["the edited model does not run: TypeError: floor()"]
+    assert [why for _, _, why in sought.rejected] == ["the edited model does not run: TypeError: tanh()"]
 
 
 def test_an_edit_that_does_not_remove_its_finding_is_not_taken(model: Path) -> None:
-    stays = BranchOnTensor(message="needs a value", place=at(model, STEP))
+    stays = LeftTheGraph(message="leaves torch", place=at(model, STEP))
     sought = search(model, lambda _: ([stays], Kept()))
     assert not sought.state.taken
-    assert [why for _, _, why in sought.rejected] == ["TP101 stays"]
+    assert [why for _, _, why in sought.rejected] == ["TP204 stays"]
 
 
 def test_nothing_is_offered_while_another_finding_has_no_fix(model: Path) -> None:
