@@ -260,6 +260,8 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def _replace(self, index: Any, value: Any) -> None:
         """Another item at a traced place, or in a list of open length."""
+        if TRACE.trace is not None:
+            TRACE.trace.put_back(value)
         try:
             rows = self.held.rows()
             items = rows.with_item(index, value)

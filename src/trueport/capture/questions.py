@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
 from types import FunctionType, GeneratorType
 from typing import Any
@@ -23,6 +23,7 @@ from trueport.capture.pieces import unbind
 from trueport.capture.raising import catcher, fail
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.taken_out import TakenOut
 from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
 from trueport.diagnostics.base import Severity
@@ -38,6 +39,7 @@ class Questions(ABC):
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self.taken_out = TakenOut()
         self._things: list[Any] = []
         self.plain_rounds = False
         """Whether the rounds of the loop could as well be written out, with plain numbers."""
@@ -237,6 +239,14 @@ class Questions(ABC):
         if isinstance(values, (tuple, list)) and not is_open(values):
             return any(map(self.holds_traced, values))
         return isinstance(values, (torch.Tensor, *Symbolic)) or is_open(values)
+
+    # --- items of open lists
+
+    def took_out(self, item: Any, structure: Any, values: Sequence[Any]) -> None:
+        self.taken_out.note(item, structure, tuple(values), self.tracer.places.here())
+
+    def put_back(self, item: Any) -> None:
+        self.taken_out.put_back(item)
 
     # --- other questions
 

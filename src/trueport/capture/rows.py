@@ -197,7 +197,7 @@ class ItemShape:
         shape: ItemShape | None = None
         for item in items:
             leaves, structure = flatten(item, "item")
-            if any(not leaf.known or (leaf.kind is LeafKind.CONSTANT and _is_number(leaf.value)) for leaf in leaves):
+            if not all(leaf.known for leaf in leaves):
                 raise NotAlike
             if shape is None:
                 shape = cls(structure, tuple(column_of(leaf.value, is_inner) for leaf in leaves))
@@ -270,7 +270,11 @@ class Rows:
 
     def at(self, index: Any) -> Any:
         self.read()
-        return self.shape.structure.build([column.at(tensors, index) for column, tensors in self._columns()])
+        values = [column.at(tensors, index) for column, tensors in self._columns()]
+        item = self.shape.structure.build(values)
+        if TRACE.trace is not None:
+            TRACE.trace.took_out(item, self.shape.structure, values)
+        return item
 
     def onto(self, shape: ItemShape) -> Rows:
         """The same items in columns that allow more."""
@@ -369,11 +373,6 @@ def numbers_in(tensor: torch.Tensor) -> Rows:
     shape = ItemShape.of([item], lambda _: False)
     columns = tensor.flatten(1).unbind(1) if tensor.dim() > 1 else (tensor,)
     return Rows(shape, tuple(values.to(column.dtype) for values, column in zip(columns, shape.columns, strict=True)))
-
-
-def _is_number(value: Any) -> bool:
-    """A number that is kept as it is, inside an object of the user's: it may be another in every item."""
-    return isinstance(value, (bool, int, float, *Symbolic)) and kind_of(value) is not LeafKind.CONSTANT
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -181,9 +181,11 @@ def _modes(tracer: Tracer) -> Iterator[None]:
 @contextlib.contextmanager
 def _control_flow(tracer: Tracer, roots: Sequence[Any]) -> Iterator[None]:
     """Rewritten code on this thread asks this trace."""
-    before, TRACE.trace = TRACE.trace, ControlFlow(tracer, roots)
+    control = ControlFlow(tracer, roots)
+    before, TRACE.trace = TRACE.trace, control
     try:
         yield
+        control.taken_out.refuse_changed()
     finally:
         TRACE.trace = before
 

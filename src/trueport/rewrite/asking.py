@@ -6,7 +6,7 @@ The trace is not known here: it registers itself in `TRACE` while it runs, on it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -132,6 +132,12 @@ class Trace(Protocol):
 
     def copied(self, tensor: Any) -> Any:
         """A tensor whose memory is its own, where it matters."""
+
+    def took_out(self, item: Any, structure: Any, values: Sequence[Any]) -> None:
+        """An item of a list of open length was made of these values: it must be left as it is, or be put back."""
+
+    def put_back(self, item: Any) -> None:
+        """The list holds it as it is now."""
 
     def may_be(self, made: Any, parts: Iterable[Any]) -> None:
         """A tensor stands for others, which somebody may write in place."""

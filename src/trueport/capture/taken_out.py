@@ -1,0 +1,69 @@
+"""Items that were taken out of a list of open length.
+
+Such a list holds tensors; a dict or an object of the user's is made anew each time one is taken out. What is then done
+to it (`track.age += 1`) does not reach the list. Whether something was done is looked at when the trace ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from trueport.diagnostics.rules.tp104_open_length import OpenLength
+from trueport.errors import ExportError
+from trueport.load.structures import Structure, flatten
+from trueport.source import Place
+
+
+@dataclass(frozen=True)
+class _Taken:
+    item: Any
+    structure: Structure
+    values: tuple[Any, ...]
+    place: Place
+
+    @property
+    def is_changed(self) -> bool:
+        leaves, structure = flatten(self.item, "item")
+        if len(leaves) != len(self.values) or not structure.same_as(self.structure):
+            return True
+        return not all(_is_same(leaf.value, value) for leaf, value in zip(leaves, self.values, strict=True))
+
+
+@dataclass
+class TakenOut:
+    taken: list[_Taken] = field(default_factory=list)
+
+    def note(self, item: Any, structure: Structure, values: tuple[Any, ...], place: Place) -> None:
+        if not isinstance(item, (torch.Tensor, int, float, str, tuple, type(None), torch.SymInt, torch.SymFloat)):
+            self.taken.append(_Taken(item, structure, values, place))
+
+    def put_back(self, item: Any) -> None:
+        """The list holds it as it is now."""
+        self.taken = [each for each in self.taken if each.item is not item]
+
+    def refuse_changed(self) -> None:
+        changed = next((each for each in self.taken if each.is_changed), None)
+        if changed is not None:
+            raise ExportError(
+                [
+                    OpenLength(
+                        message="an item of a list whose length is known only when the model runs is changed after"
+                        " it was taken out of the list",
+                        place=changed.place,
+                        label="the change does not reach the list",
+                        fix="make a new list of the changed items, or put each back: items[i] = item",
+                    )
+                ]
+            )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    symbols = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    if isinstance(one, symbols) and isinstance(other, symbols):
+        return bool(one.node.expr == other.node.expr)
+    return not isinstance(one, (torch.Tensor, *symbols)) and type(one) is type(other) and bool(one == other)
