@@ -97,3 +97,22 @@ def test_whole_numbers_and_views_are_not_moved():
     assert kept.item() == 1.0
     assert moved[2] == 0
     assert (moved != x * 1.1).tolist() == [True, True, False]
+
+
+class UntilItStays(nn.Module):
+    """Sinkhorn's scaling, until it moves no more: in which round that is may be a matter of the last bit."""
+
+    def forward(self, weights):  # type: ignore[no-untyped-def]
+        rows, rounds = torch.ones(weights.size(0)), 0
+        while True:
+            columns = 1 / (weights.t() @ rows)
+            after = 1 / (weights @ columns)
+            moved, rows, rounds = (after - rows).abs().max(), after, rounds + 1
+            if moved < 1e-4 or rounds >= 50:
+                break
+        return rows, rounds
+
+
+def test_a_loop_that_does_not_converge_accuses_nobody() -> None:
+    torch.manual_seed(0)
+    assert trueport.export(UntilItStays(), (torch.rand(5, 5) + 0.1,)).report.verified

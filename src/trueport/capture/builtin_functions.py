@@ -17,10 +17,10 @@ from trueport.capture.chosen import Chosen, each_way, later, made_of, pick
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import is_open
-from trueport.capture.merging import Symbolic
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.texts import OpenText
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from trueport.capture.builtin_functions import traced_for
 from trueport.capture.builtin_sequences import rows_of
 from trueport.capture.chosen import later
 from trueport.capture.lists import TracedList, is_open
-from trueport.capture.merging import Symbolic
 from trueport.capture.parts import Parts, no_size
 from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.sequences import refuse
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:

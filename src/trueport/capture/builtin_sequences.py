@@ -13,9 +13,9 @@ import torch
 from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
-from trueport.capture.merging import Symbolic
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sets import TracedSet
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import torch
 from trueport.capture.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item, within
-from trueport.capture.merging import Symbolic
 from trueport.capture.rows import held_together
 from trueport.capture.texts import OpenText
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)

@@ -21,11 +21,11 @@ import torch
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.texts import OpenText
 from trueport.load.structures import flatten
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
-Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TEXTS = (str, bytes, torch.dtype, torch.device, enum.Enum)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type)
 

@@ -16,8 +16,8 @@ import torch
 from trueport.capture.builtin_functions import traced_for
 from trueport.capture.generators import Emit, Generated
 from trueport.capture.lists import TracedList
-from trueport.capture.merging import Symbolic
 from trueport.capture.sequences import OpenSequence
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -18,12 +18,9 @@ from trueport.capture.indexing import within
 from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
 from trueport.capture.rows import NotAlike, Rows, numbers_in
-from trueport.capture.sequences import OpenSequence, StandIn, refuse
+from trueport.capture.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse, turned
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
-
-_HANDS_IT_ON = frozenset({torch.nn.utils.rnn.pad_sequence.__code__})
-"""Python code of torch's that makes a tuple of the list which it is given, and hands that to an operator."""
 
 
 class Unfilled(IndexError):
@@ -236,7 +233,7 @@ class TracedList(list):  # type: ignore[type-arg]
             return TracedList(list.__getitem__(self, index))
         if index.step == -1 and index.stop == -1:
             return TracedList()
-        if index.step == -1 and (forwards := _turned(index)) is not None:
+        if index.step == -1 and (forwards := turned(index)) is not None:
             backwards = self.copy() if forwards == slice(None) else self[forwards]
             backwards.reverse()
             return backwards
@@ -287,12 +284,12 @@ class TracedList(list):  # type: ignore[type-arg]
             self._mixed()
 
     def __iter__(self) -> Any:
-        if self._parts is None or sys._getframe(1).f_code in _HANDS_IT_ON:
+        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
             return list.__iter__(self)
         return iter(OpenSequence(self.length, self.__getitem__))
 
     def __len__(self) -> int:
-        if self._parts is None or sys._getframe(1).f_code in _HANDS_IT_ON:
+        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
             return list.__len__(self)
         return int(
             refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
@@ -371,23 +368,8 @@ def _every(rows: Rows, step: int) -> TracedList:
     return TracedList.of(trace.collect(picked, lambda item: item).held)
 
 
-def _turned(index: slice) -> slice | None:
-    """The slice that takes the items of a backward one in their own order; None where its bounds are traced."""
-    first, last = index.start, index.stop
-    if not all(bound is None or isinstance(bound, int) for bound in (first, last)):
-        return None
-    return slice(None if last is None else last + 1, None if first in (None, -1) else first + 1)
-
-
 def is_open(value: Any) -> bool:
     return isinstance(value, TracedList) and value.is_open
-
-
-def handed_on(items: Any) -> Any:
-    """The list of open length that a function of torch's handed on as a tuple."""
-    if isinstance(items, tuple) and len(items) == 1 and isinstance(items[0], StandIn):
-        return items[0].stands_for
-    return items
 
 
 def first_open(value: Any) -> TracedList | None:

@@ -9,8 +9,8 @@ import torch
 
 from trueport.capture.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen
 from trueport.capture.loop_plan import Plan
-from trueport.capture.merging import Symbolic
 from trueport.capture.slots import Carried, Slot
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import UNBOUND
 
 _PLAIN = (bool, int, float)

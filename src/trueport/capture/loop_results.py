@@ -13,10 +13,11 @@ from trueport.capture.lists import Parts
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.loop_plan import Plan
 from trueport.capture.loop_tangles import Tangles
-from trueport.capture.merging import Symbolic, inside
+from trueport.capture.merging import inside
 from trueport.capture.rows import Rows
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.load.structures import flatten
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 

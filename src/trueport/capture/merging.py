@@ -23,10 +23,10 @@ from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
 from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import UNBOUND
 from trueport.source import Place
 
-Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PLAIN = (bool, int, float)
 _SHORT = 30
 

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from trueport.capture.arrays import computed, holds_array, is_of_numpy
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import SYMBOLIC_MATH
 
-Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 Function = Callable[..., Any]
 
 

@@ -18,7 +18,6 @@ from trueport.capture.generators import Generated
 from trueport.capture.graph import SizeAssumption
 from trueport.capture.lists import is_open
 from trueport.capture.maybe import Maybe, flag_of, value_of
-from trueport.capture.merging import Symbolic
 from trueport.capture.pieces import unbind
 from trueport.capture.raising import catcher, fail
 from trueport.capture.rows import Rows
@@ -28,6 +27,7 @@ from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _MOST_UNKNOWN = 1000

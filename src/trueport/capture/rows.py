@@ -22,7 +22,6 @@ from trueport.load.structures import Structure, flatten
 from trueport.load.values import kind_of
 from trueport.rewrite.runtime import TRACE
 
-Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 IsInner: TypeAlias = Callable[[Any], bool]
 """Whether a size is known only inside the arm or the round in which it arose."""
 

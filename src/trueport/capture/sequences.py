@@ -65,3 +65,22 @@ class StandIn(torch.Tensor):
             f"`{getattr(func, '__name__', func)}` is given a list whose length is known only when the model runs",
             "stack or concatenate the list first: torch.stack(items)",
         )
+
+
+HANDS_IT_ON = frozenset({torch.nn.utils.rnn.pad_sequence.__code__})
+"""Python code of torch's that makes a tuple of the list which it is given, and hands that to an operator."""
+
+
+def handed_on(items: Any) -> Any:
+    """The list of open length that a function of torch's handed on as a tuple."""
+    if isinstance(items, tuple) and len(items) == 1 and isinstance(items[0], StandIn):
+        return items[0].stands_for
+    return items
+
+
+def turned(index: slice) -> slice | None:
+    """The slice that takes the items of a backward one in their own order; None where its bounds are traced."""
+    first, last = index.start, index.stop
+    if not all(bound is None or isinstance(bound, int) for bound in (first, last)):
+        return None
+    return slice(None if last is None else last + 1, None if first in (None, -1) else first + 1)

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.packed import pad_packed
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.torch_internals import outside_all_modes, padded_sequence_of_packed
 
-Symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
 _FOR_FREE_SIZES: set[Callable[..., Any]] = set()
 """Functions that read the sizes of their tensors as plain numbers, and need their stand-in for those alone."""

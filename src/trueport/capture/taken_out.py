@@ -14,6 +14,7 @@ import torch
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
 from trueport.load.structures import Structure, flatten
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.source import Place
 
 
@@ -37,7 +38,7 @@ class TakenOut:
     taken: list[_Taken] = field(default_factory=list)
 
     def note(self, item: Any, structure: Structure, values: tuple[Any, ...], place: Place) -> None:
-        if not isinstance(item, (torch.Tensor, int, float, str, tuple, type(None), torch.SymInt, torch.SymFloat)):
+        if not isinstance(item, (torch.Tensor, int, float, str, tuple, type(None), *Symbolic)):
             self.taken.append(_Taken(item, structure, values, place))
 
     def put_back(self, item: Any) -> None:
@@ -63,7 +64,6 @@ class TakenOut:
 def _is_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
-    symbols = (torch.SymInt, torch.SymFloat, torch.SymBool)
-    if isinstance(one, symbols) and isinstance(other, symbols):
+    if isinstance(one, Symbolic) and isinstance(other, Symbolic):
         return bool(one.node.expr == other.node.expr)
-    return not isinstance(one, (torch.Tensor, *symbols)) and type(one) is type(other) and bool(one == other)
+    return not isinstance(one, (torch.Tensor, *Symbolic)) and type(one) is type(other) and bool(one == other)

@@ -17,9 +17,10 @@ from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
 from trueport.capture.arrays import holds_array, with_tensors
 from trueport.capture.comparisons import COMPARISONS
 from trueport.capture.indexing import get_item, has_traced_number, set_item
-from trueport.capture.lists import TracedList, handed_on, is_open
+from trueport.capture.lists import TracedList, is_open
 from trueport.capture.maybe import present
 from trueport.capture.pieces import Cutting, chunk, split, unbind
+from trueport.capture.sequences import handed_on
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of
 from trueport.capture.tracer import Tracer
