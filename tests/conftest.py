@@ -1,4 +1,4 @@
-"""What holds for every test: it leaves nothing behind in the folder for temporary files, and races no clock."""
+"""What holds for every test: it leaves torch and the folder for temporary files as they were, and races no clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.global_state import torch_state
 
 # The machine is shared: how long an example takes says nothing about our code. And what fails must fail again.
 settings.register_profile(
@@ -25,3 +27,11 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     tempfile.tempdir = before
     left = [path.name for path in Path(folder).glob("trueport-*")]
     assert not left, f"left behind: {left}"
+
+
+@pytest.fixture(autouse=True)
+def torch_is_left_as_it_was() -> Iterator[None]:
+    """Or else a later test fails, far away, and only in some orders."""
+    before = torch_state()
+    yield
+    assert torch_state() == before

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 import linecache
 import sys
 import threading
-import time
 import traceback
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 import trueport
+from benchmarks.rewrite_cost import cost
 from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, refused, rows
 from trueport.errors import ExportError
 from trueport.rewrite import functions
@@ -168,14 +170,17 @@ def test_a_function_is_rewritten_once():
     assert functions._rewritten_code.cache_info().misses == 1
 
 
-def test_rewriting_costs_a_few_milliseconds():
+def test_rewriting_costs_little_more_than_parsing_and_compiling():
+    """Both by the processor's time, in one run: `benchmarks/results/rewrite_cost.md` has the milliseconds."""
     code = branching.__code__
-    functions.rewritten_code(code)
-    began = time.perf_counter()
-    for _ in range(10):
+    text = inspect.getsource(branching)
+    functions.rewritten_code(code)  # its file is parsed once
+
+    def anew():
         functions._rewritten_code.cache_clear()
         functions.rewritten_code(code)
-    assert (time.perf_counter() - began) / 10 < 0.05
+
+    assert cost(anew) < 25 * cost(lambda: compile(ast.parse(text), __file__, "exec"))
 
 
 def test_a_model_without_decisions_is_never_rewritten():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 import torch
@@ -23,6 +24,47 @@ def test_a_loop_that_does_not_end_is_stopped_and_the_alarm_is_as_before():
         _forever()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+class _Slow:
+    """Restores in its `__exit__`, and takes longer than the limit for it."""
+
+    restored = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+        self.restored = True
+
+
+def _slow_and_then_forever(slow):
+    with slow:
+        pass
+    _forever()
+
+
+def test_what_is_being_restored_is_restored_before_the_limit_strikes():
+    slow = _Slow()
+    with pytest.raises(TimeoutError, match="did not end"), within(0.1):
+        _slow_and_then_forever(slow)
+    assert slow.restored
+
+
+class _Endless:
+    def __enter__(self):
+        _forever()
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_with_that_is_never_entered_is_stopped_all_the_same():
+    with pytest.raises(TimeoutError, match="did not end"), within(0.1), _Endless():
+        pass
 
 
 class Root(nn.Module):

@@ -14,6 +14,7 @@ import torch
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job
 from trueport.load.structures import flatten
+from trueport.torch_internals.eager_modes import without_compiler
 
 
 def run_eager(job: Job, values: Sequence[object], grad: bool = False, before: Snapshot | None = None) -> Any:
@@ -68,7 +69,7 @@ def run_watched(
 def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """One call on copies of the inputs, after which the model is left as the call left it."""
     args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
-    with torch.set_grad_enabled(grad), torch.compiler.set_stance("force_eager"):
+    with torch.set_grad_enabled(grad), without_compiler():
         return job.model(*args, **kwargs)
 
 

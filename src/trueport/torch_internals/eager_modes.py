@@ -7,7 +7,9 @@ set aside while such a mode is on, and the control flow runs in Python, under th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +21,45 @@ from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode as _TorchDispatchMode
 
 
+class _Compiler:
+    """Torch's compiler, which the whole process shares: set aside while any thread of ours needs it aside.
+
+    The first that comes sets it aside and the last that goes takes it back. If each thread restored what it had found,
+    one that came second and went last would leave the compiler off for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._users = 0
+        self._stance: Any = None
+
+    def set_aside(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._stance = torch.compiler.set_stance("force_eager")
+            self._users += 1
+
+    def take_back(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
+
+
+_COMPILER = _Compiler()
+
+
+@contextlib.contextmanager
+def without_compiler() -> Iterator[None]:
+    """What the user compiles runs as it is written, on this thread and, meanwhile, on others."""
+    _COMPILER.set_aside()
+    try:
+        yield
+    finally:
+        _COMPILER.take_back()
+
+
 class EagerMode(_TorchDispatchMode):
     """Sees each operator of a run, those inside of `torch.cond`, `while_loop`, `scan` and `map` among them."""
 
@@ -26,16 +67,13 @@ class EagerMode(_TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._stances: list[Any] = []
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         """What the operator gives."""
         return func(*args, **kwargs)
 
     def __enter__(self) -> Self:
-        stance = torch.compiler.set_stance("force_eager")
-        stance.__enter__()
-        self._stances.append(stance)
+        _COMPILER.set_aside()
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -43,7 +81,7 @@ class EagerMode(_TorchDispatchMode):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
-        self._stances.pop().__exit__(kind, error, traceback)
+        _COMPILER.take_back()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not isinstance(func, _HigherOrderOperator):
