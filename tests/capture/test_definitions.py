@@ -171,3 +171,16 @@ def test_a_loss_in_pieces_is_the_whole_loss():
         return F.linear_cross_entropy(x, weight, target, options=options)
 
     faithful(forward, torch.randn(5, 3), torch.randn(4, 3), torch.randint(0, 4, (5,)))
+
+
+def test_a_vector_with_weight_norm_has_a_norm_for_each_number():
+    """pytorch/pytorch#191749: summed over no axes, it is summed over all."""
+    v, g = torch.randn(5), torch.rand(5)
+    faithful(lambda x: x * torch._weight_norm(v, g, 0), torch.randn(3, 5), free=ROWS)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_weight_norm_along_any_axis(axis):
+    v = torch.randn(2, 3, 4)
+    g = torch.norm_except_dim(v, 2, axis) * 1.5
+    faithful(lambda x: x + torch._weight_norm(v, g, axis), torch.randn(1, 2, 3, 4), free=ROWS)

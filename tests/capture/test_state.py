@@ -310,3 +310,101 @@ def test_an_attribute_that_is_always_set_first_is_no_state():
 
     program = trueport.export(Scratch(), (x(2, 3),))
     assert [each.weight.value for each in program.report.diagnostics if each.code == "TP203"] == ["note"]
+
+
+class Memory:
+    """A helper of the user's own, no module."""
+
+    def __init__(self):
+        self.calls = 0
+        self.mean = torch.zeros(3)
+
+
+class RemembersElsewhere(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.memories = [Memory()]
+
+    def forward(self, y):
+        self.memories[0].mean = 0.5 * self.memories[0].mean + y.mean(0)
+        return y - self.memories[0].mean
+
+
+def test_a_tensor_that_an_object_of_the_user_keeps_is_state():
+    (found,) = [each for each in refusal(RemembersElsewhere(), (x(2, 3),)).diagnostics if each.is_error]
+    assert found.code == "TP203" and "`memories[0].mean`" in found.message
+    assert line_of(found).startswith("self.memories[0].mean = 0.5")
+
+
+def test_state_that_an_object_keeps_can_be_lifted():
+    program = trueport.export(RemembersElsewhere(), (x(2, 3),), state="inputs-outputs")
+    assert [each.name for each in program.model.graph.inputs] == ["y", "memories[0].mean"]
+
+
+def test_a_number_that_an_object_counts_is_refused_at_its_line():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.memory = Memory()
+
+        def forward(self, y):
+            self.memory.calls += 1
+            return y * self.memory.calls
+
+    (error,) = [d for d in trueport.check(Counts(), (x(2),)).diagnostics if d.is_error]
+    assert error.code == "TP203" and line_of(error) == "self.memory.calls += 1"
+
+
+def test_a_hidden_state_that_starts_as_none_is_refused_at_its_line():
+    class Streams(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.hidden = nn.GRU(3, 4, batch_first=True), None
+
+        def forward(self, y):
+            out, self.hidden = self.rnn(y, self.hidden)
+            return out
+
+    (error,) = [d for d in trueport.check(Streams().eval(), (x(2, 5, 3),)).diagnostics if d.is_error]
+    assert error.code == "TP203" and line_of(error).startswith("out, self.hidden = self.rnn")
+
+
+class SaveOutput:
+    """What fastai's and many other decoders take their skip connections from."""
+
+    def __init__(self, layer):
+        self.stored = None
+        layer.register_forward_hook(self.save)
+
+    def save(self, module, args, output):
+        self.stored = output
+
+
+class SkipByHook(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(1, 2, 3, 2, 1), nn.Conv2d(2, 2, 3, 2, 1)
+        self.skip = SaveOutput(self.down)
+
+    def forward(self, y):
+        up = torch.nn.functional.interpolate(self.up(self.down(y)), scale_factor=2)
+        if up.shape[-2:] != self.skip.stored.shape[-2:]:
+            up = torch.nn.functional.interpolate(up, self.skip.stored.shape[-2:])
+        return up + self.skip.stored
+
+
+def test_what_a_hook_keeps_for_the_same_call_is_no_state():
+    """pytorch/pytorch#27723: the traced tensor stayed behind in the hook's object, and eager then met it."""
+    model = SkipByHook().eval()
+    free = torch.export.Dim.DYNAMIC
+    report = trueport.export(model, (x(1, 1, 8, 8),), dynamic_shapes=({2: free, 3: free},)).report
+    assert report.verified and model.skip.stored is None
+
+
+def test_what_a_hook_appends_to_a_list_of_its_closure_is_taken_back():
+    seen = []
+    model = nn.Sequential(nn.Linear(3, 2))
+    model[0].register_forward_hook(lambda module, args, output: seen.append(output))
+    trueport.export(model, (x(2, 3),))
+    assert all(type(each) is torch.Tensor and each.shape == (2, 2) for each in seen)
+    torch.stack([each * 2 for each in seen])

@@ -93,8 +93,8 @@ def test_kinds_of_owned_tensors():
     kinds = {weight.name: weight.kind for weight in graph.weights}
     assert kinds["p"] is WeightKind.PARAMETER
     assert kinds["b"] is kinds["hidden"] is WeightKind.BUFFER
-    assert kinds["plain"] is WeightKind.ATTRIBUTE
-    assert list(kinds.values()).count(WeightKind.CONSTANT) == 3
+    assert kinds["plain"] is kinds["listed[0]"] is WeightKind.ATTRIBUTE
+    assert list(kinds.values()).count(WeightKind.CONSTANT) == 2
     assert_exported(Owner(), (x(3),))
 
 

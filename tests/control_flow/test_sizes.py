@@ -213,3 +213,17 @@ def test_an_arm_that_needs_more_rows_and_that_values_decide_too():
         return h
 
     by_rows(model, 3, 0, 1, 4, 5, 8)
+
+
+def test_a_size_that_only_one_arm_has():
+    """k2-fsa/icefall, zipformer: `5 - n` is a size where n < 5, and none where the other arm runs."""
+
+    def model(x):
+        if x.shape[0] >= 5:
+            return x[:5]
+        shape = list(x.shape)
+        shape[0] = 5 - shape[0]
+        zeros = torch.zeros(shape, dtype=x.dtype)
+        return torch.cat([x, zeros])
+
+    by_rows(model, 6, 3, 5, 9, 1, 0, verify=True)

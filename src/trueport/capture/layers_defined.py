@@ -148,9 +148,16 @@ def _segment_reduce(
     return mean if initial is None else torch.where(count > 0, mean, initial)
 
 
+def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of a vector, each number has a norm of its own; torch's definition sums over no axes, and so over all."""
+    norms = v.abs() if v.dim() == 1 else torch.norm_except_dim(v, 2, dim)
+    return v * (g / norms), norms
+
+
 LAYERS: dict[OpOverload, Callable[..., Any]] = {
     aten.fractional_max_pool2d.default: _fractional_max_pool2d,
     aten.fractional_max_pool3d.default: _fractional_max_pool3d,
+    aten._weight_norm_interface.default: _weight_norm,
     aten._pdist_forward.default: _pdist,
     aten.bilinear.default: _bilinear,
     aten.one_hot.default: _one_hot,

@@ -231,9 +231,13 @@ class Merging:
             return self.merge(UNBOUND, value, name) if in_then else self.merge(value, UNBOUND, name)
         if isinstance(value, torch.Tensor):
             known = self._value(value, self.else_values if in_then else self.then_values)
-            sizes = [s if self.is_outer(s) else self.tracer.symbols.shapes.new_data_size() for s in value.shape]
+            symbols, told = self.tracer.symbols, [self._is_a_size_anywhere(size) for size in value.shape]
+            sizes = [
+                s if is_told else symbols.shapes.new_data_size() for s, is_told in zip(value.shape, told, strict=True)
+            ]
             blank = Blank(
-                value.dtype, tuple(self.tracer.symbols.size(s) if self.is_outer(s) else 0 for s in value.shape)
+                value.dtype,
+                tuple(symbols.size(s) if is_told else 0 for s, is_told in zip(value.shape, told, strict=True)),
             )
             one, other = (blank, known) if in_then else (known, blank)
             made = self.tensor(one, other, value.dtype, sizes, value.device)  # type: ignore[arg-type]
@@ -241,6 +245,10 @@ class Merging:
         if isinstance(value, Symbolic):
             return self._numbers(_kind(value)(0), value) if in_then else self._numbers(value, _kind(value)(0))
         return value
+
+    def _is_a_size_anywhere(self, size: Any) -> bool:
+        """Whether it is one outside the arm, too: `torch.zeros(8 - n)` where n < 8 has none elsewhere."""
+        return self.is_outer(size) and self.tracer.symbols.shapes.is_never_negative(size)
 
     def is_outer(self, size: Any) -> bool:
         """Whether a size can be told outside the arm in which it arose."""

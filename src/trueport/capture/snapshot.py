@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import sys
+from collections import deque
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import torch
 
+from trueport.capture.held import Held, held_by
 from trueport.capture.nearby import classes_near, rooms_near
 from trueport.source import Where
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
 _TENSOR_DICTS = ("_parameters", "_buffers")
-_DEPTH = 4
 _FEW = 256
 
 
@@ -28,38 +30,20 @@ class Rebound:
 
 
 class Snapshot:
-    """Shallow copies of the attributes of every module, and of the lists and dicts that they hold."""
+    """Shallow copies of the attributes of every module, and of the containers and objects that they hold."""
 
     def __init__(self, model: torch.nn.Module) -> None:
+        self.model = model
         # A scripted module keeps its attributes in C++, where Python code cannot set them.
         scripted = torch.jit.ScriptModule
         self._modules = {path: m for path, m in model.named_modules() if not isinstance(m, scripted)}
         self._attributes = {path: dict(vars(m)) for path, m in self._modules.items()}
-        self._containers: dict[int, tuple[Any, Any]] = {}
-        for held in self._attributes.values():
-            for value in held.values():
-                self._remember(value, _DEPTH)
-
-    def _remember(self, value: Any, depth: int) -> None:
-        if depth == 0 or id(value) in self._containers or isinstance(value, torch.nn.Module):
-            return
-        if isinstance(value, dict):
-            self._containers[id(value)] = (value, dict(value))
-            inner = list(value.values())
-        elif isinstance(value, list):
-            self._containers[id(value)] = (value, list(value))
-            inner = value
-        elif isinstance(value, set):
-            self._containers[id(value)] = (value, set(value))
-            return
-        else:
-            return
-        for item in inner:
-            self._remember(item, depth - 1)
+        self._held = [(held, copy.copy(held.container)) for held in held_by(model)]
 
     def rebound(self) -> list[Rebound]:
         """What forward left changed: attributes, and buffers or parameters that it replaced."""
         found = []
+        was_held = {id(held.container): was for held, was in self._held}
         for path, module in self._modules.items():
             prefix = f"{path}." if path else ""
             before = self._attributes[path]
@@ -67,32 +51,35 @@ class Snapshot:
                 if name not in before or now is not before[name]:
                     found.append(Rebound(prefix + name, before.get(name), now))
             for registry in _TENSOR_DICTS:
-                was = self._containers[id(vars(module)[registry])][1]
+                was = was_held[id(vars(module)[registry])]
                 for name, now in vars(module)[registry].items():
                     if now is not was.get(name):
                         found.append(Rebound(prefix + name, was.get(name), now))
-        return found + self._changed_containers()
-
-    def _changed_containers(self) -> list[Rebound]:
-        owned = {id(vars(m)[r]) for m in self._modules.values() for r in (*_TENSOR_DICTS, "_modules")}
-        changed = []
-        for path, held in self._attributes.items():
-            for name, value in held.items():
-                if id(value) in self._containers and id(value) not in owned and not name.endswith("_hooks"):
-                    container, was = self._containers[id(value)]
-                    if not _same_items(container, was):
-                        changed.append(Rebound(f"{path}.{name}" if path else name, was, container))
-        return changed
+        for held, was in self._held:
+            if not held.registry and not held.in_closure and not _same_items(held.container, was):
+                found += _changed(held, was)
+        return found
 
     def restore(self) -> None:
         """Put every attribute and every container back."""
         for path, module in self._modules.items():
             vars(module).clear()
             vars(module).update(self._attributes[path])
-        for container, was in self._containers.values():
-            if _same_items(container, was):
+        for held, was in self._held:
+            if held.in_closure and not any(_is_of_a_trace(item) for _, item in held.items()):
                 continue
-            _fill(container, was)
+            if not _same_items(held.container, was):
+                _fill(held.container, was)
+
+
+def _changed(held: Held, was: Any) -> list[Rebound]:
+    if not held.of_object:
+        return [Rebound(held.name, was, held.container)]
+    return [
+        Rebound(f"{held.name}.{name}", was.get(name), now)
+        for name, now in held.container.items()
+        if name not in was or now is not was[name]
+    ]
 
 
 class Surroundings:
@@ -142,12 +129,12 @@ def _is_of_a_trace(value: Any) -> bool:
 
 def _fill(container: Any, content: Any) -> None:
     container.clear()
-    container.extend(content) if isinstance(container, list) else container.update(content)
+    container.extend(content) if isinstance(container, (list, deque)) else container.update(content)
 
 
 def _same_items(now: Any, was: Any) -> bool:
     if isinstance(now, dict):
         return now.keys() == was.keys() and all(now[k] is was[k] for k in was)
-    if isinstance(now, list):
+    if isinstance(now, (list, deque)):
         return len(now) == len(was) and all(a is b for a, b in zip(now, was, strict=True))
     return bool(now == was)

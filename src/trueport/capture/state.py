@@ -17,6 +17,7 @@ from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight,
 from trueport.capture.snapshot import Snapshot
 from trueport.capture.tracer import Tracer
 from trueport.capture.weights import MemoryKey, memory_key
+from trueport.capture.where_set import where_set
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.source import Place
@@ -79,7 +80,7 @@ def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State, returned: li
     written = [each for each in written if each.weight.kind is not WeightKind.ATTRIBUTE or each.weight.value in read]
     names = {each.name for each in written}
     others = [r.name for r in snapshot.rebound() if r.name not in names and _is_state(r.name)]
-    attributes = _attributes(others, choice)
+    attributes = _attributes(others, choice, snapshot.model)
     if choice is State.INPUTS_OUTPUTS:
         return _lift(tracer, written, attributes)
     state = {each.name: each.last for each in written}
@@ -157,11 +158,12 @@ def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
     return list(written.values())
 
 
-def _attributes(names: list[str], choice: State) -> list[Diagnostic]:
+def _attributes(names: list[str], choice: State, model: torch.nn.Module) -> list[Diagnostic]:
     """Other attributes set by forward. Whether they matter to a later call is for eager to say (see `examine`)."""
     return [
         StateWritten(
             message=f"forward sets `{name}`, which the graph does not keep",
+            place=where_set(model, name),
             severity=Severity.NOTE,
             fix='pass state="frozen" to say that no later call depends on it' if choice is State.REFUSE else "",
             facts={"state": name, "kind": "attribute"},

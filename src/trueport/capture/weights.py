@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Value, Weight, WeightKind
+from trueport.capture.held import held_by
 
 MemoryKey = tuple[Any, ...]
 
@@ -31,6 +32,10 @@ class Owned:
             for attribute, held in vars(module).items():
                 if isinstance(held, torch.Tensor):
                     self._name(held, f"{path}.{attribute}" if path else attribute, WeightKind.ATTRIBUTE)
+        for container in held_by(model):
+            for name, held in () if container.registry or container.in_closure else container.items():
+                if isinstance(held, torch.Tensor):
+                    self._name(held, name, WeightKind.ATTRIBUTE)
 
     def _name(self, tensor: torch.Tensor, name: str, kind: WeightKind) -> None:
         self._alive.append(tensor)

@@ -6,6 +6,8 @@ The reference is eager PyTorch under `torch.no_grad()`, in the mode that the use
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +33,8 @@ def run_with_state(
 ) -> tuple[Any, dict[str, torch.Tensor]]:
     """What eager gives, and what one call leaves in `state`: tensors that the model owns, by name, as they are now.
 
-    A name is the path of an attribute, which the call may have bound to another tensor; what has no path (a tensor in a
-    list) can only have been written in place. `before` is the state to begin in, for who makes many calls.
+    A name is the path of an attribute or an item (`memories[0].mean`), where the call may have put another tensor.
+    `before` is the state to begin in, for who makes many calls.
     """
     before = before or Snapshot(job.model)
     try:
@@ -45,8 +47,11 @@ def run_with_state(
 
 def _at(model: torch.nn.Module, name: str, otherwise: torch.Tensor) -> torch.Tensor:
     found: Any = model
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    try:
+        for item, attribute in re.findall(r"\[([^]]*)\]|([^.[]+)", name):
+            found = getattr(found, attribute) if attribute else found[ast.literal_eval(item)]
+    except (AttributeError, LookupError, ValueError, SyntaxError):  # a weight that no path leads to: `constant_1`
+        return otherwise
     return found if isinstance(found, torch.Tensor) else otherwise
 
 

@@ -1,0 +1,61 @@
+"""The line of a function that sets an attribute, or changes the list or dict that it holds."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import lru_cache
+
+_CHANGING = frozenset(
+    "append appendleft extend extendleft insert pop popleft popitem remove discard clear update setdefault add sort"
+    " reverse __setitem__".split()
+)
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def line_that_writes(file: str, first_line: int, attribute: str) -> int | None:
+    """The first line of the function at `first_line` of `file` that writes to an `….attribute`; None if there is none.
+
+    Written is what is assigned (`self.n += 1`, `y, self.h = …`, `setattr(self, "n", 1)`), an item of it that is
+    (`self.cache[k] = v`), and a list, set or dict on which something is called that changes it (`self.seen.append(x)`).
+    """
+    function = _functions("".join(linecache.getlines(file))).get(first_line)
+    if function is None:
+        return None
+    lines = [node.lineno for node in ast.walk(function) if isinstance(node, ast.expr) and _writes(node, attribute)]
+    return min(lines, default=None)
+
+
+def _writes(node: ast.expr, attribute: str) -> bool:
+    match node:
+        case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
+            return name == attribute
+        case ast.Subscript(value=container, ctx=ast.Store() | ast.Del()):
+            return _is_of(container, attribute)
+        case ast.Call(func=ast.Attribute(value=container, attr=method)) if method in _CHANGING:
+            return _is_of(container, attribute)
+        case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=name), *_]):
+            return bool(name == attribute)
+    return False
+
+
+def _is_of(container: ast.expr, attribute: str) -> bool:
+    """Whether this is the attribute, or something in it: `self.cache`, `self.cache["k"]`."""
+    while isinstance(container, ast.Subscript):
+        container = container.value
+    return isinstance(container, ast.Attribute) and container.attr == attribute
+
+
+@lru_cache(maxsize=16)
+def _functions(source: str) -> dict[int, Function]:
+    """By the line that a code object begins on: that of its first decorator, if it has one."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return {}
+    found: dict[int, Function] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+            found.setdefault(min([node.lineno, *(d.lineno for d in decorators)]), node)
+    return found
