@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Graph, Number, Value
+from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.job import Job, LeafKind
@@ -22,7 +22,7 @@ from trueport.lower.write import write
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
-from trueport.verify.child import read
+from trueport.verify.child import outputs_of
 from trueport.verify.tensors import as_pairs, tensor_data, to_torch
 
 _BITS = {1: torch.uint8, 2: torch.uint16}
@@ -45,10 +45,7 @@ class Program:
     def __repr__(self) -> str:
         """One line: the graph and all that was checked are asked for by name."""
         report = self.report
-        inputs, outputs = (
-            ", ".join(f"{each.name}: {each.dtype}[{', '.join(each.shape)}]" for each in side)
-            for side in (report.inputs, report.outputs)
-        )
+        inputs, outputs = (", ".join(map(str, side)) for side in (report.inputs, report.outputs))
         checked = f"verified on {len(report.checks)} inputs" if report.verified else "not verified"
         return f"<Program {report.model}({inputs}) -> {outputs}; {report.nodes} nodes, opset {report.opset}, {checked}>"
 
@@ -80,8 +77,9 @@ class Program:
             name: onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(_bits(array), int(declared[name] or 0))
             for name, array in self.feeds(args, kwargs).items()
         }
-        outputs = self._session().run_with_ort_values(list(self.output_names), feeds)
-        return self._rebuild([to_torch(tensor_data(*tensor)) for output in outputs for tensor in read(output)])
+        outputs = outputs_of(onnxruntime, self._session(), feeds)
+        given = {output["name"]: [to_torch(tensor_data(*tensor)) for tensor in output["tensors"]] for output in outputs}
+        return self._rebuild([given[name] for name in self.output_names])
 
     def feeds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """What to hand to a runtime for these arguments, by input name."""
@@ -95,16 +93,23 @@ class Program:
         declared = {value.name: value.dtype for value in self.model.graph.inputs}
         return {name: _array(value, declared[name]) for name, value in by_name.items()}
 
-    def _rebuild(self, outputs: Sequence[torch.Tensor]) -> Any:
+    def _rebuild(self, outputs: Sequence[list[torch.Tensor]]) -> Any:
+        """`outputs` are the tensors of each: one, or as many as a sequence holds."""
         given = iter(outputs)
         values: list[Any] = []
         for output in self._graph.outputs[: self._graph.returns.count]:
             if not is_carried(output.value):
                 values.append(output.value)
                 continue
-            tensor = next(given)
-            if isinstance(output.value, Value):
-                values.append(torch.view_as_complex(tensor) if output.value.dtype.is_complex else tensor)
+            tensors = next(given)
+            if isinstance(output.value, OpenItems) and output.value.number is None:
+                values.append([_like(output.value.rows, tensor) for tensor in tensors])
+                continue
+            (tensor,) = tensors
+            if isinstance(output.value, OpenItems):
+                values.append(tensor)
+            elif isinstance(output.value, Value):
+                values.append(_like(output.value, tensor))
             elif isinstance(output.value, Number):
                 values.append(output.value.kind(tensor.item()))
             else:
@@ -124,6 +129,11 @@ class Program:
                 shutil.rmtree(folder, ignore_errors=True)
             object.__setattr__(self, "_opened", known)
         return known
+
+
+def _like(value: Value, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the runtime's as eager has it: complex numbers are pairs there."""
+    return torch.view_as_complex(tensor) if value.dtype.is_complex else tensor
 
 
 def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrite: bool) -> tuple[Path, ...]:
@@ -165,11 +175,6 @@ def refuse_path(path: Path, overwrite: bool) -> None:
     if not os.access(path.parent, os.W_OK):
         message = f"the folder {path.parent} cannot be written to"
         raise UsageError([UsageFault(message=message, fix="choose another path")])
-
-
-def is_carried(value: Any) -> bool:
-    """Whether an output of forward is an output of the ONNX model (None and strings are not)."""
-    return isinstance(value, (Value, Number, bool, int, float))
 
 
 def carried_outputs(graph: Graph) -> tuple[str, ...]:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from trueport import summary
 from trueport.capture.assumptions import library_decisions
-from trueport.capture.graph import Graph
+from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.refusals import placed
 from trueport.capture.state import State
 from trueport.capture.trace import capture
@@ -37,7 +38,7 @@ from trueport.load.job import Job
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write
-from trueport.program import carried_outputs, is_carried, shown_functions
+from trueport.program import carried_outputs, shown_functions
 from trueport.report import Report
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
@@ -310,5 +311,15 @@ def _expected(graph: Graph, eager: Any) -> list[Any]:
     returned, state = eager
     values = graph.returns.flatten(returned)
     outputs = graph.outputs[: len(values)]
-    carried = [value for value, output in zip(values, outputs, strict=True) if is_carried(output.value)]
+    carried = [
+        _as_tensor(output.value, value)
+        for value, output in zip(values, outputs, strict=True)
+        if is_carried(output.value)
+    ]
     return [*carried, *(state[name] for name in graph.lifted)]
+
+
+def _as_tensor(output: Any, value: Any) -> Any:
+    """A list of Python numbers whose length is open is one tensor of them in ONNX."""
+    numbers = isinstance(output, OpenItems) and output.number is not None
+    return torch.tensor(value, dtype=output.rows.dtype) if numbers else value

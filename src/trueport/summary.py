@@ -13,13 +13,12 @@ import onnx_ir as ir
 import sympy
 
 from trueport.capture.assumptions import judge
-from trueport.capture.graph import Graph
+from trueport.capture.graph import Graph, is_carried
 from trueport.capture.state import REPLACED, State
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
-from trueport.program import is_carried
 from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, TensorSummary, Verdict, Way
 from trueport.report.versions import installed_versions
 from trueport.source import Place, Where
@@ -204,4 +203,5 @@ def _near(place: Place) -> str:
 def _tensor(value: ir.Value) -> TensorSummary:
     shape: Any = value.shape
     dtype = value.dtype.numpy().name if value.dtype is not None else "unknown"
-    return TensorSummary(value.name or "", dtype, tuple(str(d) for d in shape) if shape is not None else ())
+    sizes = tuple(str(d) for d in shape) if shape is not None else ()
+    return TensorSummary(value.name or "", dtype, sizes, isinstance(value.type, ir.SequenceType))

@@ -415,21 +415,6 @@ def test_a_list_as_a_stack():
     by_rows(model, loops=1)
 
 
-def test_a_list_that_is_returned_is_refused_at_the_line_that_fills_it():
-    """How many outputs an ONNX model has is written down once."""
-
-    def model(x):
-        outs = []
-        for row in x:
-            outs.append(row * 2)
-        return outs
-
-    found = refused(model, rows(4)[0], dynamic_shapes=ROWS)
-    assert found.code == "TP104"
-    assert found.where.line == model.__code__.co_firstlineno + 2
-    assert "torch.stack" in found.fix
-
-
 def test_lists_that_change_places():
     def model(x):
         a, b = [x[:1]], []

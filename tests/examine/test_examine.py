@@ -178,11 +178,14 @@ class TestOutputTypes:
             (lambda x: (x, {x}), "output[1] is a set"),
             (lambda x: None, "forward returns None: no tensor and no number"),
             (lambda x: "done", "forward returns 'done'"),
-            (lambda x: [], "forward returns []"),
+            (lambda x: {}, "forward returns {}"),
         ],
     )
     def test_refused(self, result: Any, said: str) -> None:
         assert only(look(result), "TP202").message.startswith(said)
+
+    def test_an_empty_list_may_hold_something_on_other_inputs(self) -> None:
+        assert not look(lambda x: []).diagnostics
 
     @pytest.mark.parametrize(
         "result",

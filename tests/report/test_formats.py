@@ -35,7 +35,7 @@ def test_findings_are_sorted_by_weight() -> None:
 def test_json_holds_everything_under_the_names_of_the_classes() -> None:
     content = json.loads(REPORT.to_json(), parse_constant=pytest.fail)  # NaN is no JSON
     assert content["ok"] is False
-    assert content["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch"]}]
+    assert content["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch"], "is_sequence": False}]
     assert content["checks"][0]["verdict"] == "different"
     assert content["checks"][0]["worst_error"] == "nan"
     written = content["diagnostics"][1]

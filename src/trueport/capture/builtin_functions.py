@@ -16,7 +16,7 @@ from trueport.capture.choices import attribute
 from trueport.capture.chosen import Chosen, each_way, later, made_of, pick
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
-from trueport.capture.lists import is_open
+from trueport.capture.lists import TracedList, is_open
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.texts import OpenText
@@ -265,10 +265,17 @@ def _place_of(control: ControlFlow, items: Any, item: Any) -> Any:
 def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> Any:
     if isinstance(value, Chosen):
         return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
-    return builtins.isinstance(value, kinds) or stands_for(value, kinds)
+    return is_instance(value, kinds)
 
 
-def stands_for(value: Any, kinds: Any) -> bool:
+def is_instance(value: Any, kinds: Any) -> bool:
+    """Whether something is an instance of what eager has there: the pieces that torch cuts are a tuple."""
+    if isinstance(value, TracedList):
+        return issubclass(value.stands_for, kinds)
+    return builtins.isinstance(value, kinds) or _stands_for(value, kinds)
+
+
+def _stands_for(value: Any, kinds: Any) -> bool:
     """Whether a traced number is an instance of what the plain one would be."""
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(value))

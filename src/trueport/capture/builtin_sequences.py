@@ -13,6 +13,7 @@ import torch
 from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.generators import Generated
 from trueport.capture.lists import is_open
+from trueport.capture.pieces import unbind
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sets import TracedSet
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
@@ -170,13 +171,31 @@ def _list(control: ControlFlow, *args: Any) -> Any:
     if args and isinstance(args[0], Generated):
         return args[0].collected()
     sequence = control.sequence(args[0]) if args else None
-    return control.new_list(*args) if sequence is None else control.collect(sequence, lambda item: item)
+    return control.new_list(*args) if sequence is None else _all_of(control, args[0], sequence)
 
 
 @traced_for(tuple)
 def _tuple(control: ControlFlow, *args: Any) -> Any:
+    if args and isinstance(args[0], Generated):
+        args = (args[0].collected(),)
     sequence = control.sequence(args[0]) if args else None
-    return tuple(*args) if sequence is None else control.collect(sequence, lambda item: item)
+    if sequence is None:
+        return tuple(*args)
+    made = _all_of(control, args[0], sequence)
+    made.stands_for = tuple
+    return made
+
+
+def _all_of(control: ControlFlow, items: Any, sequence: OpenSequence) -> Any:
+    """A list of its own of what has an open length: the same items, which are gone through only where one must."""
+    if is_open(items):
+        made = items.copy()
+    elif isinstance(items, torch.Tensor):
+        made = unbind(items).cut()
+    else:
+        made = control.collect(sequence, lambda item: item)
+    made.stands_for = list
+    return made
 
 
 @traced_for(set)

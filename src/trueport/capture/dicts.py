@@ -321,7 +321,8 @@ def first_open_dict(value: Any) -> TracedDict | None:
     if isinstance(value, TracedDict) and value.is_open:
         return value
     if isinstance(value, (list, tuple, dict)):
-        items: Iterable[Any] = dict.values(value) if isinstance(value, dict) else value
+        kind: Any = next(kind for kind in (list, tuple, dict) if isinstance(value, kind))
+        items: Iterable[Any] = dict.values(value) if kind is dict else kind.__iter__(value)  # also of an open list
         return next((each for each in map(first_open_dict, items) if each is not None), None)
     return None
 

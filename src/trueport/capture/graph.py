@@ -51,6 +51,32 @@ class Number:
         return {int: torch.int64, float: torch.float64, bool: torch.bool}[self.kind]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OpenItems:
+    """One leaf of every item of a list that forward returns and whose length is open.
+
+    An item is a row of `rows`; or, given `lengths`, a piece of them along an axis, so long. Given a `table` of the
+    sizes of each item, `rows` holds the elements of one after the other, each with the axis `axis` first; `sizes` are
+    those that are the same in every item, None where they differ.
+    Python numbers are one tensor of one axis and not a sequence of tensors: `number` is what they are.
+    """
+
+    rows: Value
+    axis: int = 0
+    lengths: Value | None = None
+    table: Value | None = None
+    sizes: tuple[Size | None, ...] = ()
+    number: type | None = None
+    place: Place | None = None
+    """Where the length of the list was left open."""
+
+    @property
+    def reads(self) -> tuple[Value | Number, ...]:
+        """What it is made of."""
+        values = [value for value in (self.rows, self.lengths, self.table) if value is not None]
+        return (*values, *(Number(size, int) for size in self.sizes if isinstance(size, sympy.Expr)))
+
+
 class Control(Enum):
     """The two operators that hold regions.
 
@@ -130,10 +156,20 @@ class GraphInput:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GraphOutput:
-    """A leaf of what forward returned: a Value, a Number, or a Python constant (None, a str, a fixed number)."""
+    """A leaf of what forward returned: a Value, a Number, OpenItems, or a Python constant (None, a str, a number)."""
 
     name: str
     value: Any
+
+    @property
+    def reads(self) -> tuple[Any, ...]:
+        """What of the graph it is made of."""
+        return self.value.reads if isinstance(self.value, OpenItems) else (self.value,)
+
+
+def is_carried(value: Any) -> bool:
+    """Whether an output of forward is an output of the ONNX model (None and strings are not)."""
+    return isinstance(value, (Value, Number, OpenItems, bool, int, float))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.builtin_functions import stands_for
+from trueport.capture.builtin_functions import is_instance
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Where
 
@@ -39,7 +39,7 @@ def lent_isinstance(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    return builtins.isinstance(value, kinds) or (TRACE.trace is not None and stands_for(value, kinds))
+    return is_instance(value, kinds) if TRACE.trace is not None else builtins.isinstance(value, kinds)
 
 
 def _modules(model: torch.nn.Module) -> Iterator[ModuleType]:

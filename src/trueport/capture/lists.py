@@ -30,8 +30,8 @@ class Unfilled(IndexError):
 class TracedList(list):  # type: ignore[type-arg]
     """A list of rewritten code. While its number of items is open, `parts` hold them."""
 
-    stands_for = list
-    """What a structure that holds it is told to be."""
+    stands_for: type = list
+    """What a structure that holds it is told to be: torch's functions give tuples."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
@@ -146,6 +146,7 @@ class TracedList(list):  # type: ignore[type-arg]
             list.extend(self, items)
         else:
             added = items.held if isinstance(items, TracedList) else Parts.plain(items)
+            self.place = self.place or getattr(items, "place", None)
             self.hold(self.held.then(added))
 
     def __iadd__(self, items: Any) -> TracedList:
@@ -171,7 +172,9 @@ class TracedList(list):  # type: ignore[type-arg]
     __rmul__ = __mul__
 
     def copy(self) -> TracedList:
-        return TracedList.of(self.held)
+        made = TracedList.of(self.held)
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
 
     def clear(self) -> None:
         self._about_to_change()
@@ -243,7 +246,9 @@ class TracedList(list):  # type: ignore[type-arg]
             part = self.rows().part(*bounds)
         except NotAlike:
             return self._mixed()
-        return TracedList.of(Parts((part,))) if index.step in (None, 1) else _every(part, index.step)
+        made = TracedList.of(Parts((part,))) if index.step in (None, 1) else _every(part, index.step)
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
@@ -370,16 +375,6 @@ def _every(rows: Rows, step: int) -> TracedList:
 
 def is_open(value: Any) -> bool:
     return isinstance(value, TracedList) and value.is_open
-
-
-def first_open(value: Any) -> TracedList | None:
-    """A list of open length in a structure."""
-    if is_open(value):
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, (list, tuple, dict)):
-        found = (first_open(item) for item in (dict.values(value) if isinstance(value, dict) else value))
-        return next((each for each in found if each is not None), None)
-    return None
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:

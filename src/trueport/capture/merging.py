@@ -21,6 +21,7 @@ from trueport.capture.merging_dicts import merged_dict
 from trueport.capture.merging_lists import merged_list
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
+from trueport.load.containers import kind_of_container
 from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
@@ -378,5 +379,4 @@ def describe(value: Any) -> str:
 
 def _type(value: Any) -> type:
     """What a list or a dict of rewritten code is to the user."""
-    kind: type = getattr(type(value), "stands_for", type(value))
-    return kind
+    return kind_of_container(value)

@@ -9,6 +9,7 @@ import torch
 from trueport.capture.last_values import LastValues
 from trueport.capture.lists import Part, Parts, TracedList
 from trueport.capture.rows import ItemShape, NotAlike, Rows
+from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str) -> TracedList:
     made = TracedList.of(merged_parts(merging, _held(then), _held(orelse), name))
     made.place = merging.place
+    if kind_of_container(then) is kind_of_container(orelse):
+        made.stands_for = kind_of_container(then)
     if merging.was_there(then) or merging.was_there(orelse):
         made.one_of_two = merging.disagreement(name, "one list", "another")
     return made

@@ -39,7 +39,9 @@ class Cutting:
         return any(isinstance(n, torch.SymInt) for n in (self.by, self.tensor.shape[self.dim]))
 
     def cut(self) -> TracedList:
-        return TracedList.of(Parts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
+        made = TracedList.of(Parts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
+        made.stands_for = tuple
+        return made
 
 
 def split(tensor: torch.Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Cutting:
@@ -61,9 +63,7 @@ def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
         return Pieces(tensor, dim, Listed(edges), edges.shape[0] - 1)
     length: Any = tensor.shape[dim]
     if isinstance(size, int) and size == 1:
-        rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
-        column = Column(tensor.dtype, tuple(rows.shape[1:]))
-        return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+        return Singles(tensor, dim)
     return Pieces(tensor, dim, Even(size), torch.sym_max((length + size - 1) // size, 1))
 
 
@@ -79,6 +79,19 @@ def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
     rows = tensor.movedim(dim, 0)
     column = Column(tensor.dtype, tuple(rows.shape[1:]))
     return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+
+
+class Singles(Rows):
+    """Pieces that are one long: they all have one size. (But an empty tensor is one piece in eager, and none here.)"""
+
+    def __init__(self, tensor: torch.Tensor, dim: int) -> None:
+        rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
+        column = Column(tensor.dtype, tuple(rows.shape[1:]))
+        super().__init__(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+        self.as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
+
+    def onto(self, shape: ItemShape) -> Rows:
+        return self if shape.same_as(self.shape) else super().onto(shape)
 
 
 @dataclass(frozen=True)
@@ -156,21 +169,30 @@ class Pieces(Rows):
     def onto(self, shape: ItemShape) -> Rows:
         return self if shape.same_as(self.shape) else Rows(self.shape, self.tensors).onto(shape)
 
+    def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
+        """All of them as one tensor, the axis along which it is to be cut, and how long each is; None where they do not
+        lie in their order in the tensor."""
+        if self._step != 1:
+            return None
+        self.read()
+        number = torch.arange(self._count) + self._first
+        edges = [self._by.edges(at).clamp(max=self._tensor.shape[self._dim]) for at in (number, number + 1)]
+        taken = self._cut(self._by.edge(self._first), self._by.edge(self._first + self._count))
+        return taken, self._dim, edges[1] - edges[0]
+
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """One after the other, with a table of their sizes."""
         self.read()
-        if self._step != 1:
+        if (whole := self.whole_and_lengths()) is None:
             trace: Any = TRACE.trace
             collected = trace.collect(OpenSequence(self._count, self.at), lambda item: item)
             return tuple(collected.held.rows(self.shape).tensors)
-        number = torch.arange(self._count) + self._first
-        edges = [self._by.edges(at).clamp(max=self._tensor.shape[self._dim]) for at in (number, number + 1)]
+        taken, _, lengths = whole
         sizes = [
-            edges[1] - edges[0] if axis == self._dim else torch.full_like(number, size)
+            lengths if axis == self._dim else torch.full_like(lengths, size)
             for axis, size in enumerate(self._tensor.shape)
         ]
-        taken = self._cut(self._by.edge(self._first), self._by.edge(self._first + self._count))
         return taken.movedim(self._dim, 0).reshape(-1), torch.stack(sizes, 1)
 
 

@@ -6,13 +6,14 @@ wrong, the pair tells which half lied.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
+from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value
 from trueport.torch_internals import OpOverload
 
 Watch = Callable[[Node, Sequence[Any]], None]
@@ -120,4 +121,23 @@ class Replay:
             return argument.kind(argument.expr.xreplace(self.symbols).doit())
         if isinstance(argument, (tuple, list)):
             return type(argument)(self.read(a) for a in argument)
-        return argument
+        return self._items(argument) if isinstance(argument, OpenItems) else argument
+
+    def _items(self, items: OpenItems) -> Any:
+        """The tensors of a list; of a list of numbers, the tensor that holds them."""
+        rows = self.tensors[items.rows]
+        if items.number is not None:
+            return rows
+        if items.table is not None:
+            sizes: list[list[int]] = self.tensors[items.table].tolist()
+            flat = rows.split([math.prod(own) for own in sizes])
+            return [_shaped(part, own, items.axis) for part, own in zip(flat, sizes, strict=True)] if sizes else []
+        if items.lengths is not None:
+            lengths: list[int] = self.tensors[items.lengths].tolist()
+            return list(rows.split(lengths, items.axis)) if lengths else []
+        return list(rows.unbind(items.axis))
+
+
+def _shaped(flat: torch.Tensor, sizes: list[int], along: int) -> torch.Tensor:
+    first = [sizes[along], *sizes[:along], *sizes[along + 1 :]]
+    return flat.reshape(first).movedim(0, along)

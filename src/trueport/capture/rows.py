@@ -17,6 +17,7 @@ import torch
 
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item
+from trueport.capture.sequences import refuse
 from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
 from trueport.load.values import kind_of
@@ -195,7 +196,7 @@ class ItemShape:
     def of(cls, items: Iterable[Any], is_inner: IsInner) -> ItemShape:
         shape: ItemShape | None = None
         for item in items:
-            leaves, structure = flatten(item, "item")
+            leaves, structure = flatten(item, "item", open_list=_refuse_nested)
             if not all(leaf.known for leaf in leaves):
                 raise NotAlike
             if shape is None:
@@ -261,7 +262,7 @@ class Rows:
         first = self.shape.columns[0]
         return self.read().tensors[1 if first.is_packed else 0].shape[0]
 
-    def _columns(self) -> Iterable[tuple[Column, tuple[torch.Tensor, ...]]]:
+    def columns(self) -> Iterable[tuple[Column, tuple[torch.Tensor, ...]]]:
         at = 0
         for column in self.shape.columns:
             yield column, self.tensors[at : at + column.width]
@@ -269,7 +270,7 @@ class Rows:
 
     def at(self, index: Any) -> Any:
         self.read()
-        values = [column.at(tensors, index) for column, tensors in self._columns()]
+        values = [column.at(tensors, index) for column, tensors in self.columns()]
         item = self.shape.structure.build(values)
         if TRACE.trace is not None:
             TRACE.trace.took_out(item, self.shape.structure, values)
@@ -279,7 +280,7 @@ class Rows:
         """The same items in columns that allow more."""
         self.read()
         made: list[torch.Tensor] = []
-        for (column, tensors), wider in zip(self._columns(), shape.columns, strict=True):
+        for (column, tensors), wider in zip(self.columns(), shape.columns, strict=True):
             made += column.repacked(tensors, wider)
         return Rows(shape, tuple(made))
 
@@ -290,7 +291,7 @@ class Rows:
     def part(self, start: Any, stop: Any) -> Rows:
         """Some of the items, one after the other."""
         self.read()
-        made = [part for column, tensors in self._columns() for part in column.part(tensors, start, stop)]
+        made = [part for column, tensors in self.columns() for part in column.part(tensors, start, stop)]
         return Rows(self.shape, tuple(made))
 
     def with_item(self, index: Any, value: Any) -> Rows:
@@ -336,7 +337,7 @@ class Rows:
     @property
     def only(self) -> tuple[Column, tuple[torch.Tensor, ...]]:
         """The column of items that are a single tensor or number."""
-        found = list(self._columns())
+        found = list(self.columns())
         if len(found) != 1 or found[0][0].fixed:
             raise NotAlike
         self.read()
@@ -361,6 +362,14 @@ class NoRows(Rows):
 
     def read(self) -> Rows:
         raise self.why.complain()
+
+
+def _refuse_nested(value: object) -> None:
+    if getattr(value, "is_open", False) is True and isinstance(value, list):
+        refuse(
+            "a list whose length is known only when the model runs holds lists of open length",
+            "put one tensor for each into the list: torch.stack(items) or torch.cat(items)",
+        )
 
 
 def numbers_in(tensor: torch.Tensor) -> Rows:

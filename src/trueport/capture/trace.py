@@ -17,15 +17,13 @@ from trueport.capture.arrays import arrays_of_traced_numbers
 from trueport.capture.caches import caches_left_alone
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
-from trueport.capture.dicts import first_open_dict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.failures import diagnose
-from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Value
+from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, is_carried
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.lending import lent_isinstance
-from trueport.capture.lists import TracedList, first_open
-from trueport.capture.maybe import unless_empty
 from trueport.capture.number_methods import numbers_like_pythons
+from trueport.capture.returned import outputs_of, told_of
 from trueport.capture.snapshot import Snapshot, Surroundings
 from trueport.capture.state import ReadsState, State, settle_state
 from trueport.capture.tidy import tidy
@@ -34,11 +32,8 @@ from trueport.capture.tracer import Tracer
 from trueport.capture.ways import IsLeaf, WritesInPlace
 from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
-from trueport.diagnostics.rules.tp104_open_length import OpenLength
-from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
-from trueport.load.structures import flatten
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
 from trueport.rewrite.runtime import TRACE
@@ -270,40 +265,24 @@ def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[s
 
 
 def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
-    returned = unless_empty(returned, tracer.symbols.assume)
-    if (open_list := first_open(returned)) is not None:
-        raise ExportError([_open_output(open_list)])
-    if (open_dict := first_open_dict(returned)) is not None:
-        open_dict.why.complain()
-    leaves, structure = flatten(returned, "output", root_in_names=False)
-    unknown = [leaf for leaf in leaves if not leaf.known]
-    for leaf in unknown:
-        if isinstance(leaf.value, Disagreement):
-            leaf.value.complain()
-    if unknown:
-        raise ExportError(
-            OutputType(
-                message=f"forward returns a {type(leaf.value).__name__} at {leaf.path}, which no ONNX value can be"
-            )
-            for leaf in unknown
-        )
-    outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
+    results = outputs_of(tracer, returned)
     diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
-    settled = settle_state(tracer, snapshot, state, [output.value for output in outputs])
+    settled = settle_state(tracer, snapshot, state, [read for output in results.outputs for read in output.reads])
     diagnostics += settled.diagnostics
     lifted = {gi.name for gi in settled.inputs}
-    named = _named(outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
+    named = _named(results.outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
+    diagnostics += told_of(named)
     weights = tuple(w for w in tracer.owned.used.values() if w.value not in settled.lifted)
     root = tracer.regions[0]
     root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
-    root.outputs = [o.value for o in (*named, *settled.outputs)]
+    root.outputs = [read for output in (*named, *settled.outputs) for read in output.reads]
     root = tidy(root)
     return Graph(
         inputs=(*traced.inputs, *settled.inputs),
         outputs=(*named, *settled.outputs),
         root=root,
         weights=weights,
-        returns=structure,
+        returns=results.structure,
         size_symbols=dict(tracer.symbols.size_symbols),
         number_symbols=dict(tracer.symbols.number_symbols),
         examples=dict(tracer.symbols.hints),
@@ -314,37 +293,14 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
     )
 
 
-def _open_output(items: TracedList) -> Diagnostic:
-    return OpenLength(
-        message="forward returns a list whose length is known only when the model runs; an ONNX model has its outputs"
-        " written down once",
-        place=items.place,
-        label="leaves the length open",
-        fix="return one tensor: torch.stack(items) or torch.cat(items)",
-    )
-
-
-def _output_value(tracer: Tracer, value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return tracer.value_read(value)
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return tracer.symbols.number_of(value)
-    return value
-
-
 def _named(outputs: list[GraphOutput], wanted: tuple[str, ...] | None, taken: set[str]) -> list[GraphOutput]:
     """Unique names for outputs: the caller's, then the structure's keys; never the name of an input."""
     named, used, given = [], set(taken), list(wanted or ())
     for output in outputs:
-        carried = isinstance(output.value, (Value, Number)) or _is_number(output.value)
-        name = given.pop(0) if given and carried else output.name
+        name = given.pop(0) if given and is_carried(output.value) else output.name
         base, count = name, 1
         while name in used:
             name, count = (f"{base}_out" if count == 1 else f"{base}_out{count}"), count + 1
         used.add(name)
         named.append(GraphOutput(name, output.value))
     return named
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float))

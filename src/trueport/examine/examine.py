@@ -109,7 +109,7 @@ def _lost(state: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _outputs_that_cannot_be_carried(outputs: Any, place: Place | None) -> Iterator[Diagnostic]:
-    leaves, _ = flatten(outputs)
+    leaves, structure = flatten(outputs)
     for leaf in leaves:
         kind = unusual_kind(leaf.value)
         if kind is not None:
@@ -126,7 +126,8 @@ def _outputs_that_cannot_be_carried(outputs: Any, place: Place | None) -> Iterat
                 fix=_instead(leaf.value),
                 facts={"path": leaf.path, "kind": type_name(type(leaf.value))},
             )
-    if all(leaf.known and leaf.kind is LeafKind.CONSTANT for leaf in leaves):
+    # A list that is empty on the example may hold something on other inputs.
+    if not structure.has_empty_list and all(leaf.known and leaf.kind is LeafKind.CONSTANT for leaf in leaves):
         said = repr(outputs) if len(leaves) <= 1 else f"{len(leaves)} constants"
         yield OutputType(
             message=f"forward returns {said}: no tensor and no number", place=place, fix="return what it computes"

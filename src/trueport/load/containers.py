@@ -67,7 +67,7 @@ class Container:
 
 def kind_of_container(value: object) -> type:
     """Its type; a list that a trace follows counts as the list that the user wrote."""
-    kind: type = getattr(type(value), "stands_for", type(value))
+    kind: type = value.stands_for if hasattr(type(value), "stands_for") else type(value)  # type: ignore[attr-defined]
     return kind
 
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from trueport.errors import TrueportError
 from trueport.load.containers import Attributes, Items, Keys, Mismatch, Step, type_name
 from trueport.load.job import LeafKind
-from trueport.load.trees import Back, Branch, Held, Spot, Tree, container_of, look
+from trueport.load.trees import Back, Branch, Held, OpenList, Repeated, Spot, Tree, container_of, look
 from trueport.load.values import kind_of
 
 
@@ -70,19 +70,25 @@ class Structure:
         """The structure as plain JSON data, for the metadata of the model."""
         return _describe(self.tree)
 
+    @property
+    def has_empty_list(self) -> bool:
+        return _has_empty_list(self.tree)
+
     def same_as(self, other: Structure) -> bool:
         """Whether both have the same containers and keys, and leaves of the same kinds."""
         return _same(self.tree, other.tree)
 
 
-def flatten(obj: object, root: str = "output", *, root_in_names: bool = True) -> tuple[list[FoundLeaf], Structure]:
+def flatten(
+    obj: object, root: str = "output", *, root_in_names: bool = True, open_list: OpenList | None = None
+) -> tuple[list[FoundLeaf], Structure]:
     """Open `obj`, which the user knows as `root`.
 
     With `root_in_names=False` a leaf is named by its keys alone where there are any: the results of a model are called
-    `logits`, not `output_logits`.
+    `logits`, not `output_logits`. `open_list` knows the lists that may have any number of items.
     """
     values: list[object] = []
-    tree = look(obj, values, [], inside_object=False)
+    tree = look(obj, values, [], inside_object=False, open_list=open_list)
     leaves = _name_leaves(tree, values, root, root_in_names)
     return leaves, Structure(tree, len(values), root)
 
@@ -119,6 +125,15 @@ def _build(tree: Tree, values: Iterator[object], around: list[object | None]) ->
             built = [_build(part, values, around) for part in parts]
             around.pop()
             return container.fill(shell, built)
+        case Repeated(cls, part, columns):
+            return cls(_build(part, iter(item), []) for item in _items([next(values) for _ in range(columns)]))
+
+
+def _items(columns: Sequence[object]) -> Iterator[tuple[object, ...]]:
+    """The leaves of each item, of columns that are lists, tensors of numbers, or the same in every item."""
+    lists = [column.tolist() if isinstance(column, torch.Tensor) else column for column in columns]
+    count = next(len(column) for column in lists if isinstance(column, list))
+    return zip(*(column if isinstance(column, list) else [column] * count for column in lists), strict=True)
 
 
 def _open_like(tree: Tree, obj: object, path: str, found: list[object]) -> None:
@@ -138,6 +153,13 @@ def _open_like(tree: Tree, obj: object, path: str, found: list[object]) -> None:
                 raise StructureMismatch(f"{at}: {wrong}") from None
             for step, part, child in zip(steps, parts, opened, strict=True):
                 _open_like(part, child, path + step.path, found)
+        case Repeated(cls, part, columns):
+            if type(obj) is not cls:
+                raise StructureMismatch(f"{at}: a {type_name(cls)} is expected here, got a {type_name(type(obj))}")
+            items: list[list[object]] = [[] for _ in cast(Sequence[object], obj)]
+            for i, (item, leaves) in enumerate(zip(cast(Sequence[object], obj), items, strict=True)):
+                _open_like(part, item, f"{path}[{i}]", leaves)
+            found += [[leaves[column] for leaves in items] for column in range(columns)]
 
 
 def _describe(tree: Tree) -> object:
@@ -150,6 +172,14 @@ def _describe(tree: Tree) -> object:
             return {"back": levels}
         case Branch(container, _, parts):
             return {**container.describe(), "parts": [_describe(part) for part in parts]}
+        case Repeated(cls, part, _):
+            return {"type": type_name(cls), "each": _describe(part)}
+
+
+def _has_empty_list(tree: Tree) -> bool:
+    if not isinstance(tree, Branch):
+        return False
+    return any(map(_has_empty_list, tree.parts)) or (isinstance(tree.container, Items) and not tree.parts)
 
 
 def _same(one: Tree, other: Tree) -> bool:
@@ -160,6 +190,8 @@ def _same(one: Tree, other: Tree) -> bool:
                 and len(one.parts) == len(other.parts)
                 and all(map(_same, one.parts, other.parts))
             )
+        case Repeated(), Repeated():
+            return one.cls is other.cls and _same(one.part, other.part)
         case Spot(), Spot():
             # The count of tokens in a cache is a constant in eager, and a symbol while it is traced.
             number_in_object = (
@@ -192,6 +224,8 @@ def _walk_spots(tree: Tree, path: str, words: tuple[str, ...], spots: list[tuple
         for step, part in zip(tree.steps, tree.parts, strict=True):
             more = (step.word,) if step.word and part is not silent else ()
             _walk_spots(part, path + step.path, words + more, spots)
+    elif isinstance(tree, Repeated):
+        _walk_spots(tree.part, f"{path}[i]", words, spots)
 
 
 def _says_nothing(branch: Branch) -> Tree | None:
@@ -206,6 +240,8 @@ def _says_nothing(branch: Branch) -> Tree | None:
 def _holds_tensor(tree: Tree) -> bool:
     if isinstance(tree, Spot):
         return tree.kind is LeafKind.TENSOR
+    if isinstance(tree, Repeated):
+        return _holds_tensor(tree.part)
     return isinstance(tree, Branch) and any(map(_holds_tensor, tree.parts))
 
 

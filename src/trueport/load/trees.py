@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import UserDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +46,32 @@ class Branch:
     parts: tuple[Tree, ...]
 
 
-Tree = Spot | Held | Back | Branch
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A list or a tuple of any number of parts like `part`. Each of its leaves is a column: that leaf of all parts."""
+
+    cls: type
+    part: Tree
+    columns: int
 
 
-def look(obj: object, values: list[object], around: list[object], *, inside_object: bool) -> Tree:
+Tree = Spot | Held | Back | Branch | Repeated
+OpenList = Callable[[object], "tuple[Repeated, list[object]] | None"]
+"""What a list whose length is open is made of, and its columns; None for anything else."""
+
+
+def look(
+    obj: object,
+    values: list[object],
+    around: list[object],
+    *,
+    inside_object: bool,
+    open_list: OpenList | None = None,
+) -> Tree:
     """The tree of `obj`; its leaves are added to `values`. `around` are the containers that are being opened."""
+    if open_list is not None and (repeated := open_list(obj)) is not None:
+        values += repeated[1]
+        return repeated[0]
     kind = kind_of(obj)
     if kind is not None:
         if inside_object and kind is LeafKind.CONSTANT:
@@ -64,12 +86,12 @@ def look(obj: object, values: list[object], around: list[object], *, inside_obje
             return Back(levels)
     container = container_of(obj)
     if container is not None:
-        return _open(container, obj, values, around, inside_object=inside_object)
+        return _open(container, obj, values, around, inside_object, open_list)
     attributes = attributes_of(obj)
     if attributes:
         known = len(values)
         own = Attributes(type(obj), tuple(attributes))
-        branch = _open(own, obj, values, around, inside_object=True)
+        branch = _open(own, obj, values, around, True, open_list)
         if inside_object or len(values) > known:
             return branch
     if inside_object:
@@ -79,10 +101,17 @@ def look(obj: object, values: list[object], around: list[object], *, inside_obje
 
 
 def _open(
-    container: Container, obj: object, values: list[object], around: list[object], *, inside_object: bool
+    container: Container,
+    obj: object,
+    values: list[object],
+    around: list[object],
+    inside_object: bool,
+    open_list: OpenList | None,
 ) -> Branch:
     around.append(obj)
-    parts = tuple(look(part, values, around, inside_object=inside_object) for part in container.open(obj))
+    parts = tuple(
+        look(part, values, around, inside_object=inside_object, open_list=open_list) for part in container.open(obj)
+    )
     around.pop()
     return Branch(container, tuple(container.steps()), parts)
 

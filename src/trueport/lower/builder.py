@@ -25,9 +25,12 @@ from trueport.lower.scope import Scope, Shelf
 from trueport.lower.signature import Signature, Slot, signature_of
 from trueport.lower.sizes import AnySize, Sizes
 from trueport.lower.tensor import Operand, Tensor
+from trueport.source import Place
 
 _PLAIN: dict[type, ir.DataType] = {bool: ir.DataType.BOOL, int: ir.DataType.INT64, float: ir.DataType.FLOAT}
 _DTYPE_ATTRIBUTES = ("to", "dtype")
+_OUTPUT = "output"
+"""What stands for the ATen call of nodes that only hand over what forward returned."""
 
 
 class Builder:
@@ -81,6 +84,15 @@ class Builder:
             yield
         finally:
             self.node, self._metadata = before, before_metadata
+
+    @contextlib.contextmanager
+    def putting_out(self, place: Place | None) -> Iterator[None]:
+        """Nodes emitted meanwhile make an output of what was left open at a line."""
+        before, self._metadata = self._metadata, _written(_OUTPUT, place or Place())
+        try:
+            yield
+        finally:
+            self._metadata = before
 
     @property
     def result(self) -> Value:
@@ -339,11 +351,15 @@ def _array(value: Any, dtype: ir.DataType) -> np.ndarray[Any, Any]:
 
 
 def _metadata(node: Node) -> dict[str, str]:
-    found = {"trueport.op": _spelt(node.op)}
-    if node.place.where is not None:
-        found["trueport.source"] = str(node.place.where)
-    if node.place.module:
-        found["trueport.module"] = node.place.module
+    return _written(_spelt(node.op), node.place)
+
+
+def _written(op: str, place: Place) -> dict[str, str]:
+    found = {"trueport.op": op}
+    if place.where is not None:
+        found["trueport.source"] = str(place.where)
+    if place.module:
+        found["trueport.module"] = place.module
     return found
 
 

@@ -44,6 +44,8 @@ _LOSSY = frozenset(
     ((_D.DOUBLE, _D.FLOAT), (_D.INT32, _D.FLOAT), (_D.INT64, _D.FLOAT), (_D.INT64, _D.DOUBLE), (_D.UINT64, _D.INT64))
 )
 _UNTYPED = frozenset(("If", "Loop", "Scan", "Constant", "Cast", "Identity", "Shape"))
+_OF_SEQUENCES = frozenset(("SplitToSequence", "SequenceEmpty", "SequenceInsert"))
+"""Written for dtypes that have a kernel (sequences.py); a sequence cannot be cast."""
 _EASY = frozenset((_D.FLOAT, _D.FLOAT16))
 
 
@@ -53,7 +55,11 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
     opset = model.graph.opset_imports[""]
     for graph in every_graph(model.graph):
         for node in list(graph):
-            if node.domain or node.op_type in _UNTYPED or all(x is None or x.dtype in _EASY for x in node.inputs):
+            if (
+                node.domain
+                or node.op_type in _UNTYPED | _OF_SEQUENCES
+                or all(x is None or x.dtype in _EASY for x in node.inputs)
+            ):
                 continue
             signature = signature_of(node.op_type, opset)
             dtypes = _dtypes(signature, node)

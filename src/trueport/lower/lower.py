@@ -18,7 +18,7 @@ import sympy
 import torch
 
 from trueport.capture.assumptions import declared_sizes
-from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value
+from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, is_carried
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.lower.builder import Builder
@@ -39,6 +39,7 @@ from trueport.lower.failed import translation_failed
 from trueport.lower.legalise import legalise
 from trueport.lower.opsets import ir_version_for
 from trueport.lower.padded_pools import keep_padding
+from trueport.lower.sequences import is_sequence, sequence_of
 from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.undone import without_undone
@@ -125,14 +126,20 @@ class Lowering:
 
     def outputs(self) -> list[Tensor]:
         """Tensors, numbers that differ between runs and numbers that do not; None and text are not ONNX outputs."""
-        wanted = [out for out in self.graph.outputs if isinstance(out.value, Value | Number | bool | int | float)]
-        own = made_here(self.op, [self.tensor(out.value) for out in wanted])
+        wanted = [out for out in self.graph.outputs if is_carried(out.value)]
+        own = made_here(self.op, [self._output(out.value) for out in wanted])
         for out, tensor in zip(wanted, own, strict=True):
             tensor.name = out.name
-            if tensor.shape is None:
+            if tensor.shape is None and not is_sequence(tensor):
                 value = self.twins.everywhere(out.value)
                 tensor.settle(value.shape if isinstance(value, Value) else ())
         return own
+
+    def _output(self, value: Any) -> Tensor:
+        if not isinstance(value, OpenItems):
+            return self.tensor(value)
+        with self.op.putting_out(value.place):
+            return self.tensor(value.rows) if value.number is not None else sequence_of(self, value)
 
     def names(self) -> dict[Value, str]:
         return {self.twins.origin(value): tensor.name for value, tensor in self._tensors.items() if tensor.name}
@@ -303,7 +310,7 @@ def _used(graph: Graph) -> set[object]:
         note(list(node.kwargs.values()))
         for region in node.regions:
             note(region.outputs)
-    note([out.value for out in graph.outputs])
+    note([read for out in graph.outputs for read in out.reads])
     return found
 
 

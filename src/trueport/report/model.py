@@ -22,9 +22,12 @@ class TensorSummary:
     name: str
     dtype: str
     shape: tuple[str, ...]
+    is_sequence: bool = False
+    """Whether it is a sequence of any number of such tensors."""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(self.shape)}]"
+        tensor = f"{self.dtype}[{', '.join(self.shape)}]"
+        return f"{self.name}: sequence of {tensor}" if self.is_sequence else f"{self.name}: {tensor}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Models:
                 name: self.tensor(element_type, shape, blob)
                 for (name, element_type, shape), blob in zip(header["feeds"], blobs, strict=True)
             }
-            outputs = self.outputs_of(session, feeds)
+            outputs = outputs_of(self.runtime, session, feeds)
         except Exception as error:  # as above
             raise refusal_of("refuses-input", error) from error
         described = [{**output, "tensors": [tensor[:2] for tensor in output["tensors"]]} for output in outputs]
@@ -85,25 +85,26 @@ class Models:
             ctypes.memmove(value.data_ptr(), blob, len(blob))
         return value
 
-    def outputs_of(self, session: Any, feeds: dict[str, Any]) -> list[Header]:
-        """Every output. A sequence can only be read through `run`, which in turn cannot give a bfloat16 tensor."""
-        declared = session.get_outputs()
-        plain = [value.name for value in declared if not value.type.startswith("seq(")]
-        sequences = [value.name for value in declared if value.type.startswith("seq(")]
-        values: dict[str, Any] = {}
-        if plain:
-            values.update(zip(plain, session.run_with_ort_values(plain, feeds), strict=True))
-        if sequences:
-            for name, arrays in zip(sequences, session.run(sequences, feeds), strict=True):
-                values[name] = [self.runtime.OrtValue.ortvalue_from_numpy(array) for array in arrays]
-        return [
-            {"name": out.name, "sequence": isinstance(values[out.name], list), "tensors": read(values[out.name])}
-            for out in declared
-        ]
-
     def unload(self, header: Header) -> Header:
         self.sessions.pop(header["session"], None)
         return {}
+
+
+def outputs_of(runtime: Any, session: Any, feeds: dict[str, Any]) -> list[Header]:
+    """Every output. A sequence can only be read through `run`, which in turn cannot give a bfloat16 tensor."""
+    declared = session.get_outputs()
+    plain = [value.name for value in declared if not value.type.startswith("seq(")]
+    sequences = [value.name for value in declared if value.type.startswith("seq(")]
+    values: dict[str, Any] = {}
+    if plain:
+        values.update(zip(plain, session.run_with_ort_values(plain, feeds), strict=True))
+    if sequences:
+        for name, arrays in zip(sequences, session.run(sequences, feeds), strict=True):
+            values[name] = [runtime.OrtValue.ortvalue_from_numpy(array) for array in arrays]
+    return [
+        {"name": out.name, "sequence": isinstance(values[out.name], list), "tensors": read(values[out.name])}
+        for out in declared
+    ]
 
 
 def read(value: Any) -> list[tuple[int, list[int], Blob]]:

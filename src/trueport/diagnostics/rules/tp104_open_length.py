@@ -7,17 +7,17 @@ class OpenLength(Diagnostic):
 
     ## Why
     An ONNX graph is written once, for every length. A loop over such a sequence becomes a `Loop`, and a
-    list that it fills can be stacked or concatenated; but code that has to be written down once per
-    item cannot be exported.
+    list that it fills can be stacked, concatenated, indexed, gone through and returned (TP109); but code
+    that has to be written down once per item cannot be exported, nor can lists of such lists.
 
     ## Example
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            rows = []
-            for row in x:  # <- here
-                rows.append(row * 2)
-            return rows
+            groups = []
+            for i in range(x.shape[0]):  # <- here
+                groups.append([row * 2 for row in x[:i]])
+            return groups
 
     trueport.export(Net().eval(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes=({0: "n"},))
     ```
@@ -26,10 +26,10 @@ class OpenLength(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            rows = []
-            for row in x:
-                rows.append(row * 2)
-            return torch.stack(rows)
+            groups = []
+            for i in range(x.shape[0]):
+                groups.append(x[:i] * 2)
+            return groups
 
     trueport.export(Net().eval(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes=({0: "n"},))
     ```

@@ -1,0 +1,157 @@
+"""What forward returned, as the outputs of the graph.
+
+A list whose length is known only when the model runs is one output for each leaf of its items: an ONNX sequence of
+tensors, or, of Python numbers, one tensor of them. The structure puts them together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+
+from trueport.capture.dicts import first_open_dict
+from trueport.capture.disagreement import Disagreement
+from trueport.capture.graph import GraphOutput, OpenItems, is_carried
+from trueport.capture.lists import TracedList, is_open
+from trueport.capture.maybe import unless_empty
+from trueport.capture.pieces import Pieces, Singles
+from trueport.capture.rows import Column, NotAlike, Rows
+from trueport.capture.sequences import StandIn
+from trueport.capture.tracer import Tracer
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp104_open_length import OpenLength
+from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
+from trueport.diagnostics.rules.tp202_output_type import OutputType
+from trueport.errors import ExportError
+from trueport.load.structures import FoundLeaf, Structure, flatten
+from trueport.load.trees import Repeated
+from trueport.source import Place
+
+_UNREADABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
+"""Dtypes of which ONNX Runtime hands a tensor over, and no sequence."""
+
+
+@dataclass(frozen=True)
+class Returned:
+    outputs: list[GraphOutput]
+    structure: Structure
+
+
+def outputs_of(tracer: Tracer, returned: Any) -> Returned:
+    """One output per leaf of what forward returned. Raises ExportError where something there can be no output."""
+    returned = unless_empty(returned, tracer.symbols.assume)
+    if (open_dict := first_open_dict(returned)) is not None:
+        open_dict.why.complain()
+    leaves, structure = flatten(returned, "output", root_in_names=False, open_list=lambda obj: _opened(tracer, obj))
+    _refuse_unknown(leaves)
+    outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
+    if not any(is_carried(output.value) for output in outputs):
+        raise ExportError(
+            [OutputType(message="forward returns no tensor and no number", fix="return what it computes")]
+        )
+    return Returned(outputs, structure)
+
+
+def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:
+    """Whoever runs the model has to know which of its outputs are no tensors, or hold what was a list."""
+    for output in outputs:
+        if isinstance(output.value, OpenItems):
+            is_tensor = output.value.number is not None
+            yield SequenceOutput(
+                message=f"the output `{output.name}` is a list whose length is known only when the model runs; in the "
+                f"ONNX model it is {'a tensor of one axis' if is_tensor else 'a sequence of tensors'}",
+                place=output.value.place,
+                label="leaves the length open",
+            )
+
+
+def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
+    unknown = [leaf for leaf in leaves if not leaf.known]
+    for leaf in unknown:
+        if isinstance(leaf.value, Disagreement):
+            leaf.value.complain()
+    if unknown:
+        raise ExportError(
+            OutputType(
+                message=f"forward returns a {type(leaf.value).__name__} at {leaf.path}, which no ONNX value can be"
+            )
+            for leaf in unknown
+        )
+    for leaf in leaves:
+        if isinstance(leaf.value, StandIn):
+            _refuse(leaf.value.stands_for, "its items stand among others in what forward returns")
+
+
+def _output_value(tracer: Tracer, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return tracer.value_read(value)
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return tracer.symbols.number_of(value)
+    return value
+
+
+# --- lists of open length
+
+
+def _opened(tracer: Tracer, obj: object) -> tuple[Repeated, list[object]] | None:
+    """A list of open length, or what Python made of one that it took for a list of one item: `[*items]`."""
+    if isinstance(obj, TracedList) and is_open(obj):
+        return _columns(tracer, obj, obj.stands_for)
+    if type(obj) in (list, tuple) and len(obj) == 1 and isinstance(obj[0], StandIn):  # type: ignore[arg-type,index]
+        return _columns(tracer, obj[0].stands_for, type(obj))  # type: ignore[index]
+    return None
+
+
+def _columns(tracer: Tracer, items: TracedList, cls: type) -> tuple[Repeated, list[object]]:
+    items.place = items.place or _made_at(tracer, items)
+    try:
+        rows = items.held.rows()
+    except NotAlike:
+        _refuse(items, "its items are of different kinds, or of sizes that differ in a way that this cannot follow")
+    shape = rows.shape
+    if all(column.fixed for column in shape.columns):
+        _refuse(items, "its items are no tensors and no numbers, so that nothing tells how many there are")
+    found: list[object] = []
+    for column, tensors in rows.columns():
+        if column.dtype in _UNREADABLE:
+            name = str(column.dtype).removeprefix("torch.")
+            _refuse(items, f"its items are {name}, of which ONNX Runtime hands over no sequence")
+        found.append(column.fixed[0] if column.fixed else _items(tracer, items, rows, column, tensors))
+    return Repeated(cls, shape.structure.tree, len(shape.columns)), found
+
+
+def _items(
+    tracer: Tracer, items: TracedList, rows: Rows, column: Column, tensors: tuple[torch.Tensor, ...]
+) -> OpenItems:
+    place, read = items.place, tracer.value_read
+    pieces = rows.as_pieces if isinstance(rows, Singles) else rows
+    if isinstance(pieces, Pieces) and (cut := pieces.whole_and_lengths()) is not None:
+        tensor, axis, lengths = cut
+        return OpenItems(read(tensor), axis, read(lengths), place=place)
+    values = [read(tensor) for tensor in tensors]
+    if not column.is_packed:
+        return OpenItems(values[0], number=column.number, place=place)
+    sizes = tuple(None if size is None else tracer.symbols.size(size) for size in column.sizes)
+    return OpenItems(values[0], column.along, table=values[1], sizes=sizes, place=place)
+
+
+def _made_at(tracer: Tracer, items: TracedList) -> Place | None:
+    """The line that made the items, where nobody noted which left their number open."""
+    rows = next(part for part in items.held.parts if isinstance(part, Rows))
+    return tracer.constants.place_of(tracer.value_read(rows.tensors[0]))
+
+
+def _refuse(items: TracedList, why: str) -> NoReturn:
+    raise ExportError(
+        [
+            OpenLength(
+                message=f"forward returns a list whose length is known only when the model runs, and {why}",
+                place=items.place,
+                label="leaves the length open",
+                fix="return one tensor: torch.stack(items) or torch.cat(items)",
+            )
+        ]
+    )
