@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from tests.control_flow.kept_alive import assert_kept_alive
-from tests.control_flow.kept_alive import refused as first_error
 
 
 def chosen_rows(x):
@@ -102,10 +101,12 @@ def test_uses_of_such_a_list(model):
     assert_kept_alive(model, (torch.randn(5, 4),), others, dynamic_shapes={"x": {0: torch.export.Dim("rows", min=1)}})
 
 
-def test_returning_it_is_refused():
-    def model(x):
-        return x.argmax(1).tolist()
+@pytest.mark.parametrize("model", [lambda x: x.argmax(1).tolist(), lambda x: x.tolist(), lambda x: (x > 0).tolist()])
+def test_it_is_returned_as_a_tensor(model):
+    program = assert_kept_alive(model, *fives_and_others(), dynamic_shapes={"x": {0: "rows"}}, verify=True)
+    assert not any(output.is_sequence for output in program.report.outputs)
 
-    found = first_error(model, (torch.randn(5, 4),), dynamic_shapes={"x": {0: torch.export.Dim("rows", min=1)}})
-    assert found.code == "TP104"
-    assert "returns a list whose length is known only when the model runs" in found.message
+
+def fives_and_others():
+    torch.manual_seed(0)
+    return (torch.randn(5, 4),), [(torch.randn(n, 4),) for n in (0, 1, 9)]
