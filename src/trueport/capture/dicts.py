@@ -321,10 +321,14 @@ def first_open_dict(value: Any) -> TracedDict | None:
     if isinstance(value, TracedDict) and value.is_open:
         return value
     if isinstance(value, (list, tuple, dict)):
-        kind: Any = next(kind for kind in (list, tuple, dict) if isinstance(value, kind))
-        items: Iterable[Any] = dict.values(value) if kind is dict else kind.__iter__(value)  # also of an open list
+        # An open list lets nobody go through it: what stands for its items is no dict.
+        items: Iterable[Any] = dict.values(value) if isinstance(value, dict) else _plain_items(value)
         return next((each for each in map(first_open_dict, items) if each is not None), None)
     return None
+
+
+def _plain_items(value: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
+    return list.__iter__(value) if isinstance(value, list) else value
 
 
 def _itself(value: Any) -> Any:
