@@ -365,7 +365,7 @@ class NoRows(Rows):
 
 
 def _refuse_nested(value: object) -> None:
-    if getattr(value, "is_open", False) is True and isinstance(value, list):
+    if isinstance(value, list) and getattr(value, "is_open", False):
         refuse(
             "a list whose length is known only when the model runs holds lists of open length",
             "put one tensor for each into the list: torch.stack(items) or torch.cat(items)",

@@ -14,6 +14,8 @@ from trueport.verify.tensors import RuntimeValue, TensorData, as_pairs, dtype_na
 Number = bool | int | float
 Expected = torch.Tensor | Number | Sequence[torch.Tensor]
 """What eager returned in one place: a tensor, a Python number, or a list of tensors."""
+Slack = torch.Tensor | Sequence[torch.Tensor | None]
+"""What is allowed each element besides: of a tensor, or of each tensor of a list."""
 
 # Elements this many times larger than the median do not set the scale of a tensor: a mask filled with
 # finfo.min would otherwise excuse any error in the elements beside it.
@@ -95,6 +97,8 @@ class Difference:
     expected: str
     got: str
     index: tuple[int, ...] = ()
+    item: int | None = None
+    """Which item of a sequence it is."""
     error: float = 0.0
     allowed: float = 0.0
     wrong: int = 0
@@ -117,7 +121,7 @@ def compare(expected: Expected, got: RuntimeValue, tolerance: Tolerance | None =
 
 
 def judge(
-    expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None, slack: torch.Tensor | None = None
+    expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None, slack: Slack | None = None
 ) -> Verdict:
     """`compare`, with the size of the largest error. `slack` is allowed each element of a tensor besides."""
     if isinstance(expected, bool | int | float):
@@ -125,12 +129,19 @@ def judge(
     if isinstance(expected, torch.Tensor):
         if isinstance(got, tuple):
             return Verdict(Difference(DifferenceKind.STRUCTURE, "a tensor", f"a sequence of {len(got)} tensors"))
-        return _judge_tensor(expected, got, tolerance, slack)
+        return _judge_tensor(expected, got, tolerance, slack if isinstance(slack, torch.Tensor) else None)
     if not isinstance(got, tuple) or len(got) != len(expected):
         found = f"a sequence of {len(got)}" if isinstance(got, tuple) else "a tensor"
         return Verdict(Difference(DifferenceKind.STRUCTURE, f"a sequence of {len(expected)}", found))
-    verdicts = [_judge_tensor(one, other, tolerance) for one, other in zip(expected, got, strict=True)]
-    first = next((verdict.difference for verdict in verdicts if verdict.difference is not None), None)
+    slacks = [None] * len(expected) if slack is None or isinstance(slack, torch.Tensor) else slack
+    pairs = zip(expected, got, slacks, strict=True)
+    return of_items([_judge_tensor(one, other, tolerance, besides) for one, other, besides in pairs])
+
+
+def of_items(verdicts: Sequence[Verdict]) -> Verdict:
+    """What is to be said of a sequence: the first item that differs, and the worst of all."""
+    differing = ((at, verdict.difference) for at, verdict in enumerate(verdicts) if verdict.difference is not None)
+    first = next((replace(difference, item=at) for at, difference in differing), None)
     worst = max(verdicts, key=lambda verdict: verdict.worst, default=Verdict(None))
     return Verdict(first, worst.worst, worst.allowed)
 
@@ -179,7 +190,15 @@ def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Verdict:
     index = _index(int(differs.reshape(-1).to(torch.uint8).argmax()), tuple(ours.shape))
     one, other = ours[index].item(), theirs[index].item()
     difference = Difference(
-        DifferenceKind.VALUES, str(one), str(other), index, abs(float(one) - float(other)), 0.0, wrong, ours.numel()
+        DifferenceKind.VALUES,
+        str(one),
+        str(other),
+        index,
+        None,
+        abs(float(one) - float(other)),
+        0.0,
+        wrong,
+        ours.numel(),
     )
     return Verdict(difference)
 
@@ -211,6 +230,7 @@ def _judge_floats(
         _written(ours[index]),
         _written(theirs[index]),
         index,
+        None,
         float(error.reshape(-1)[at]),
         float(allowed.reshape(-1)[at]),
         wrong,

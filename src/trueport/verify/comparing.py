@@ -66,8 +66,7 @@ class Outcome:
             or (
                 verdict.difference.kind in kinds
                 and count(expected) == 0
-                and isinstance(got, TensorData)
-                and 0 in got.shape
+                and all(0 in item.shape for item in (got if isinstance(got, tuple) else (got,)))
             )
             for expected, got, verdict in zip(self.expected, self.got, self.verdicts, strict=True)
         )
@@ -225,8 +224,10 @@ class Comparer:
         return excuse(self.reference.outputs_and_ways, values, expected, got, tolerances, precision, self.seed)
 
     def _tolerance(self, name: str, expected: Expected) -> Tolerance:
-        chosen = self.tolerances[name] = tolerance_of(name, expected, self.working, self.rtol, self.atol)
-        return chosen
+        chosen = tolerance_of(name, expected, self.working, self.rtol, self.atol)
+        if not _is_empty_list(expected):
+            self.tolerances[name] = chosen
+        return self.tolerances.setdefault(name, chosen)
 
     def _overflow(self, values: Sequence[object], expected: Sequence[Expected], is_example: bool) -> str | None:
         """float16 overflows where the runtime, which computes it in float32, does not. The example is never excused,
@@ -257,6 +258,11 @@ def dtypes_of(job: Job) -> tuple[torch.dtype, ...]:
     return tuple(sorted((dtype for dtype in found if dtype.is_floating_point and dtype.itemsize > 1), key=str))
 
 
+def _is_empty_list(value: Expected) -> bool:
+    """Nothing tells the dtype of its items."""
+    return isinstance(value, Sequence) and not value
+
+
 def _any_differs(verdicts: Sequence[Verdict]) -> bool:
     return any(verdict.difference is not None for verdict in verdicts)
 
@@ -266,15 +272,20 @@ def _only_floats_differ(verdicts: Sequence[Verdict], expected: Sequence[Expected
     differing = [(v.difference, e) for v, e in zip(verdicts, expected, strict=True) if v.difference is not None]
     return bool(differing) and all(
         difference.kind is DifferenceKind.VALUES
-        and isinstance(value, torch.Tensor)
-        and (value.is_floating_point() or value.is_complex())
+        and not isinstance(value, bool | int | float)
+        and all(item.is_floating_point() or item.is_complex() for item in _tensors(value))
         for difference, value in differing
     )
 
 
 def _all_finite(values: Sequence[object]) -> bool:
-    floats = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    floats = [item for value in values for item in _tensors(value) if item.is_floating_point()]
     return all(bool(tensor.isfinite().all()) for tensor in floats)
+
+
+def _tensors(value: object) -> list[torch.Tensor]:
+    """A tensor, or those of a list."""
+    return [item for item in (value if isinstance(value, Sequence) else [value]) if isinstance(item, torch.Tensor)]
 
 
 def refuse_unknown(allowed: Allowed, option: str, output_names: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ from trueport.verify.findings import EXAMPLE, difference_found, failure_found, i
 from trueport.verify.reference import FlattenOutputs, RunEager
 from trueport.verify.results import CheckedInput, CheckResult
 from trueport.verify.sandbox import WorkerFailure
-from trueport.verify.tensors import TensorData, to_torch
+from trueport.verify.tensors import TensorData, from_torch, to_torch
 
 _RUNS = (80, 200)
 _ELEMENTS = 20_000
@@ -174,7 +174,7 @@ class Distributions:
 
     def _compare(self, name: str, ours: list[Any], theirs: list[Any], on: str) -> Diagnostic | None:
         if not all(isinstance(value, torch.Tensor) for value in ours):
-            return None  # a list of tensors: its length was compared when it was captured
+            return self._compare_lists(name, ours, theirs, on)
         same_shape = len({value.shape for value in ours}) == 1
         for got in theirs[:1] if same_shape else ():
             empty = torch.zeros_like(ours[0])
@@ -191,6 +191,19 @@ class Distributions:
             limit = _LIMIT * math.sqrt(1 / len(one) + 1 / len(other))
             if distance > limit:
                 return _found(name, what, one, other, distance, limit, on)
+        return None
+
+    def _compare_lists(self, name: str, ours: list[Any], theirs: list[Any], on: str) -> Diagnostic | None:
+        """Lists of tensors: how many there are, and where that is always the same, one item after the other."""
+        counts = [[torch.tensor(len(items)) for items in side] for side in (ours, theirs)]
+        told = self._compare(f"the length of {name}", counts[0], list(map(from_torch, counts[1])), on)
+        if told is not None or len({len(items) for items in (*ours, *theirs)}) != 1:
+            return told
+        for at in range(len(ours[0])):
+            one, other = [items[at] for items in ours], [items[at] for items in theirs]
+            found = self._compare(f"{name}[{at}]", one, other, on)
+            if found is not None:
+                return found
         return None
 
 

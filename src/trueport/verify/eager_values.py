@@ -146,8 +146,8 @@ def _at(key: Key, how: str) -> Divergence:
 def _by_shape(outputs: Mapping[str, Any]) -> dict[tuple[int, ...], list[TensorData]]:
     found: dict[tuple[int, ...], list[TensorData]] = {}
     for value in outputs.values():
-        if isinstance(value, TensorData):
-            found.setdefault(value.shape, []).append(value)
+        for item in value if isinstance(value, tuple) else (value,):
+            found.setdefault(item.shape, []).append(item)
     return found
 
 

@@ -21,7 +21,11 @@ def main(libraries: list[str], model: str, feeds: str, answers: str) -> None:
     evaluator = reference.ReferenceEvaluator(model)
     results = evaluator.run(None, values)
     found = dict(zip(evaluator.output_names, results, strict=True))
-    numpy.savez(answers, **{name: value for name, value in found.items() if hasattr(value, "dtype")})
+    tensors = {name: value for name, value in found.items() if hasattr(value, "dtype")}
+    for name, items in ((name, value) for name, value in found.items() if isinstance(value, list)):
+        tensors[f"{name}[]"] = numpy.array(len(items))
+        tensors.update((f"{name}[{at}]", item) for at, item in enumerate(items))
+    numpy.savez(answers, **tensors)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,11 @@ saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's
 session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
 value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
 feeds = {{name: value(np.ascontiguousarray(saved["in." + name]), types[name]) for name in types}}
-for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
+for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds) if {outputs!r} else ()):
     print(f"{{name}}\\n  eager {{saved['eager.' + name]!r}}\\n  ONNX  {{got.numpy()!r}}")
+for name, count in {lists!r}.items():  # sequences of tensors
+    right = [saved[f"eager.{{name}}[{{i}}]"] for i in range(count)]
+    print(f"{{name}}\\n  eager {{right!r}}\\n  ONNX  {{session.run([name], feeds)[0]!r}}")
 '''
 
 
@@ -90,7 +93,7 @@ class Evidence:
         if self.with_model:
             for part in model.parent.glob(f"{model.name}*"):  # its data file begins with its name
                 shutil.copyfile(part, self.folder / part.name)
-        # A sequence of tensors is no array, and onnxruntime gives it in another way; the script leaves it out.
+        # A sequence of tensors is no array, and onnxruntime gives it in another way; of several calls it is left out.
         plain = [
             name
             for at, name in enumerate(outputs)
@@ -102,11 +105,17 @@ class Evidence:
             arrays |= {f"{which}in.{name}": _bits(data) for name, data in call.feeds.items()}
             named = dict(zip(outputs, call.expected, strict=True))
             arrays |= {f"{which}eager.{name}": _array(named[name]) for name in plain}
+        answer = zip(outputs, calls[0].expected, strict=True)
+        lists = {name: list(value) for name, value in answer if isinstance(value, Sequence)}
+        if script is _SCRIPT:
+            for name, items in lists.items():
+                arrays |= {f"eager.{name}[{at}]": _array(item) for at, item in enumerate(items)}
         np.savez(self.folder / DATA, **arrays)  # type: ignore[arg-type]
         place = self.folder / SCRIPT
         file = model.name if self.with_model else str(model.absolute())
+        counts = {name: len(items) for name, items in lists.items()}
         types = {name: data.element_type for name, data in calls[0].feeds.items()}
-        text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls))
+        text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls), lists=counts)
         place.write_text(text, encoding="utf-8")
         return place
 

@@ -118,24 +118,25 @@ def difference_found(
 ) -> Diagnostic:
     """An output that is not eager's. `place` is where the difference begins."""
     facts = (f"input: {on}", *seen)
+    output = f"output `{name}`" if difference.item is None else f"item {difference.item} of output `{name}`"
     match difference.kind:
         case DifferenceKind.SHAPE:
             return WrongShape(
-                message=f"output `{name}` has shape {difference.got}, eager gives {difference.expected}",
+                message=f"{output} has shape {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
                 fix=fix or _REPORT,
             )
         case DifferenceKind.DTYPE:
             return WrongDtype(
-                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
+                message=f"{output} is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
                 fix=fix or _REPORT,
             )
         case DifferenceKind.STRUCTURE:
             return WrongShape(
-                message=f"output `{name}` is {difference.got}, eager gives {difference.expected}",
+                message=f"{output} is {difference.got}, eager gives {difference.expected}",
                 seen=facts,
                 place=place,
                 fix=fix or _REPORT,
@@ -143,7 +144,7 @@ def difference_found(
         case DifferenceKind.VALUES:
             spread = f"{difference.wrong} of {difference.count} elements differ"
             return WrongValues(
-                message=_values_message(name, difference),
+                message=_values_message(output, difference),
                 seen=(facts[0], spread, *facts[1:]),
                 place=place,
                 fix=fix or _REPORT,
@@ -176,14 +177,12 @@ def size_not_moved(name: str, values: tuple[int, ...]) -> Diagnostic:
     )
 
 
-def _values_message(name: str, difference: Difference) -> str:
+def _values_message(output: str, difference: Difference) -> str:
     at = f" at {list(difference.index)}" if difference.index else ""
     both = f"eager {difference.expected}, ONNX {difference.got}"
     if difference.error == float("inf"):
-        return f"output `{name}` differs from eager{at}: {both}"
-    return (
-        f"output `{name}` differs from eager by {difference.error:.3g} (allowed {difference.allowed:.2g}){at}: {both}"
-    )
+        return f"{output} differs from eager{at}: {both}"
+    return f"{output} differs from eager by {difference.error:.3g} (allowed {difference.allowed:.2g}){at}: {both}"
 
 
 def _runtime_reason(detail: str) -> str:

@@ -12,10 +12,11 @@ from trueport.capture.state import state_output
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
 from trueport.load.job import Job, Leaf
-from trueport.load.structures import Structure, flatten
+from trueport.load.structures import Structure
 from trueport.verify.check import Opened
 from trueport.verify.compare import Expected
 from trueport.verify.matching import DoesNotFit, Inputs, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
+from trueport.verify.open_lists import readings
 from trueport.verify.sandbox import Port
 from trueport.verify.tensors import RuntimeValue, TensorData, dtype_of, from_torch
 
@@ -34,6 +35,8 @@ class Fitted:
     _structure: Structure
     _pairs: frozenset[str]
     """Outputs in which a complex tensor is one of real numbers with an axis of two more: the runtime has no other."""
+    _of_numbers: Mapping[str, torch.dtype]
+    """Outputs that are tensors in which a list of Python numbers is held."""
     _state: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     @property
@@ -59,7 +62,16 @@ class Fitted:
     def expected(self, returned: object) -> list[Expected]:
         """What eager returned, one value per output of the file."""
         values = self._structure.flatten(returned)
-        return [_carried(values[at], name in self._pairs) for name, at in self._outputs]
+        return [self._carried(name, values[at]) for name, at in self._outputs]
+
+    def _carried(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            if name in self._of_numbers:
+                return torch.tensor(value, dtype=self._of_numbers[name])
+            return [self._carried(name, item) for item in value]
+        if name in self._pairs and isinstance(value, torch.Tensor) and value.is_complex():
+            return torch.view_as_real(value.resolve_conj())
+        return value
 
 
 def fit(
@@ -71,13 +83,12 @@ def fit(
     may have them as inputs, and what becomes of them as outputs.
     """
     loaded = opened.loaded
-    results, structure = flatten(returned, root_in_names=False)
     state = _lifted(loaded.inputs, loaded.outputs, job, owned or {})
     arguments = [port for port in loaded.inputs if port.name not in state]
     gives = [port for port in loaded.outputs if port.name not in {state_output(name) for name in state}]
     try:
         inputs = match_inputs(arguments, job.leaves)
-        outputs = match_outputs(gives, [leaf.name for leaf in results], [leaf.value for leaf in results])
+        outputs, structure, of_numbers = _read(gives, returned)
     except DoesNotFit as misfit:
         return WrongShape(
             message=f"the file is not this model: {misfit}",
@@ -93,6 +104,7 @@ def fit(
         outputs,
         structure,
         real,
+        of_numbers,
         state,
     )
 
@@ -110,7 +122,21 @@ def _lifted(
     }
 
 
-def _carried(value: Any, as_pair: bool) -> Any:
-    if as_pair and isinstance(value, torch.Tensor) and value.is_complex():
-        return torch.view_as_real(value.resolve_conj())
-    return value
+def _read(
+    ports: Sequence[Port], returned: object
+) -> tuple[tuple[tuple[str, int], ...], Structure, dict[str, torch.dtype]]:
+    """Each output with the place of its value among what eager returned; the structure of that, in which a list may be
+    one value; and the dtypes of outputs that hold a list of numbers. Raises DoesNotFit."""
+    misfit: DoesNotFit | None = None
+    for results, structure in readings(returned):
+        values = [leaf.value for leaf in results]
+        try:
+            outputs = match_outputs(ports, [leaf.name for leaf in results], values)
+        except DoesNotFit as wrong:
+            misfit = misfit or wrong
+            continue
+        types = {port.name: port.type for port in ports if not port.type.startswith("seq(")}
+        lists = [name for name, at in outputs if name in types and isinstance(values[at], list)]
+        return outputs, structure, {name: getattr(torch, dtype_of(types[name])) for name in lists}
+    assert misfit is not None
+    raise misfit

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from trueport.load.job import AxisSize, FreeSize, Job, Leaf, LeafKind
+from trueport.verify.open_lists import fits
 from trueport.verify.sandbox import Port
 from trueport.verify.tensors import TensorData, dtype_of, from_torch
 
@@ -55,16 +56,18 @@ def match_inputs(ports: Sequence[Port], leaves: Sequence[Leaf]) -> Inputs:
 def match_outputs(ports: Sequence[Port], names: Sequence[str], values: Sequence[object]) -> tuple[tuple[str, int], ...]:
     """The name of each output with the place of its value among eager's results: by name, else by order.
 
-    None and texts are no outputs; numbers may be, where the file has as many outputs with them.
+    None and texts are no outputs; numbers may be, where the file has as many outputs with them. A list is one value.
     """
-    numbers = [at for at, value in enumerate(values) if isinstance(value, torch.Tensor | bool | int | float)]
-    tensors = [at for at in numbers if isinstance(values[at], torch.Tensor)]
+    numbers = [at for at, value in enumerate(values) if isinstance(value, torch.Tensor | bool | int | float | list)]
+    tensors = [at for at in numbers if isinstance(values[at], torch.Tensor | list)]
     by_name = {names[at]: at for at in numbers}
+    orders = [numbers, tensors]
     if len(ports) == len(numbers) and all(port.name in by_name for port in ports):
-        return tuple((port.name, by_name[port.name]) for port in ports)
-    for chosen in (numbers, tensors):
-        if len(chosen) == len(ports):
-            return tuple((port.name, at) for port, at in zip(ports, chosen, strict=True))
+        orders.insert(0, [by_name[port.name] for port in ports])
+    for chosen in orders:
+        pairs = list(zip(ports, chosen, strict=False))
+        if len(chosen) == len(ports) and all(fits(port, values[at]) for port, at in pairs):
+            return tuple((port.name, at) for port, at in pairs)
     raise DoesNotFit(f"the file has {len(ports)} outputs, eager returns {len(numbers)} tensors and numbers")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from trueport.verify.compare import Expected, Tolerance, judge
-from trueport.verify.tensors import TensorData, from_torch
+from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
 
 _EVALUATOR = Path(__file__).with_name("evaluator.py")
 _SAID = "the ONNX reference evaluator: "
@@ -36,15 +36,26 @@ def second_opinion(
     if answers is None:
         return ()
     judged = [
-        judge(value, from_torch(torch.from_numpy(np.array(answers[name]))), tolerance).difference
+        judge(value, answer, tolerance).difference
         for (name, value), tolerance in zip(expected.items(), tolerances, strict=True)
-        if name in answers
+        if (answer := _answer(answers, name)) is not None
     ]
     if not judged:
         return ()
     if any(difference is not None for difference in judged):
         return (_SAID + "differs from eager as well, so the model itself is at fault",)
     return (_SAID + "agrees with eager, so the runtime is at fault",)
+
+
+def _answer(answers: Mapping[str, np.ndarray[Any, Any]], name: str) -> RuntimeValue | None:
+    """What it gave for an output; of a sequence, each tensor is in `answers` with its number."""
+    if f"{name}[]" in answers:
+        return tuple(_data(answers[f"{name}[{at}]"]) for at in range(int(answers[f"{name}[]"])))
+    return _data(answers[name]) if name in answers else None
+
+
+def _data(array: np.ndarray[Any, Any]) -> TensorData:
+    return from_torch(torch.from_numpy(np.array(array)))
 
 
 def _answers(path: Path, feeds: Mapping[str, TensorData], seconds: float) -> dict[str, np.ndarray[Any, Any]] | None:

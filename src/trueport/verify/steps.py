@@ -15,7 +15,7 @@ import torch
 from trueport.capture.graph import Graph, Node
 from trueport.capture.replay import Replay
 from trueport.torch_internals import OpOverload
-from trueport.verify.compare import Expected, Tolerance, Verdict, as_float64, judge
+from trueport.verify.compare import Expected, Tolerance, Verdict, as_float64, judge, of_items
 from trueport.verify.tensors import RuntimeValue, TensorData, to_torch
 
 Answers = Callable[[Sequence[object]], list[list[Any]]]
@@ -77,7 +77,16 @@ def judged_by_steps(
 
 def _judged(expected: Expected, others: Sequence[Any], got: RuntimeValue, tolerance: Tolerance) -> Verdict:
     plain = judge(expected, got, tolerance)
-    if plain.difference is None or not isinstance(expected, torch.Tensor) or not isinstance(got, TensorData):
+    if isinstance(expected, Sequence) and isinstance(got, tuple) and len(got) == len(expected):
+        alike = [other for other in others if len(other) == len(expected)]
+        columns = enumerate(zip(expected, got, strict=True))
+        return of_items([_judged(one, [other[at] for other in alike], its, tolerance) for at, (one, its) in columns])
+    if (
+        plain.difference is None
+        or not others
+        or not isinstance(expected, torch.Tensor)
+        or not isinstance(got, TensorData)
+    ):
         return plain
     if tuple(expected.shape) != got.shape or not expected.is_floating_point():
         return plain

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trueport.verify.compare import Expected, Tolerance, Verdict, as_float64, judge, scale_of
+from trueport.verify.compare import Expected, Slack, Tolerance, Verdict, as_float64, judge, scale_of
 from trueport.verify.tensors import RuntimeValue
 
 _TIMES = 2.0
@@ -45,7 +45,7 @@ def rejudged(
     ]
     verdicts = tuple(judge(*each) for each in zip(expected, got, tolerances, errors, strict=True))
     allowed = tuple(
-        float(error.max()) if error is not None and verdict.difference is None else 0.0
+        _largest(error) if error is not None and verdict.difference is None else 0.0
         for error, verdict in zip(errors, verdicts, strict=True)
     )
     wrong = [at for at, verdict in enumerate(verdicts) if verdict.difference is not None]
@@ -55,8 +55,21 @@ def rejudged(
     return Rejudged(verdicts, allowed)
 
 
-def _own_error(expected: Expected, precise: Expected) -> torch.Tensor | None:
+def _largest(error: Slack) -> float:
+    parts = [error] if isinstance(error, torch.Tensor) else [part for part in error if part is not None]
+    return max((float(part.max()) for part in parts), default=0.0)
+
+
+def _own_error(expected: Expected, precise: Expected) -> Slack | None:
     """What to allow each element (float64) for eager's own rounding; None where nothing can be measured."""
+    if isinstance(expected, Sequence) and isinstance(precise, Sequence):
+        if len(expected) != len(precise):
+            return None
+        return [_error_of(one, truth) for one, truth in zip(expected, precise, strict=True)]
+    return _error_of(expected, precise)
+
+
+def _error_of(expected: object, precise: object) -> torch.Tensor | None:
     if not (isinstance(expected, torch.Tensor) and isinstance(precise, torch.Tensor)):
         return None
     if expected.shape != precise.shape or not (expected.is_floating_point() or expected.is_complex()):
@@ -73,6 +86,13 @@ def _own_error(expected: Expected, precise: Expected) -> torch.Tensor | None:
 
 def _agrees(precise: Expected, expected: Expected, got: RuntimeValue, tolerance: Tolerance) -> bool:
     """Whether the runtime gives what float64 gives, in the dtype of eager's own answer."""
+    if isinstance(precise, Sequence) and isinstance(expected, Sequence):
+        same = len(precise) == len(expected)
+        return same and judge(list(map(_in_dtype_of, precise, expected)), got, tolerance).difference is None
     if not (isinstance(precise, torch.Tensor) and isinstance(expected, torch.Tensor)):
         return False
-    return judge(precise.to(expected.dtype), got, tolerance).difference is None
+    return judge(_in_dtype_of(precise, expected), got, tolerance).difference is None
+
+
+def _in_dtype_of(precise: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    return precise.to(expected.dtype)
