@@ -203,5 +203,5 @@ def _near(place: Place) -> str:
 def _tensor(value: ir.Value) -> TensorSummary:
     shape: Any = value.shape
     dtype = value.dtype.numpy().name if value.dtype is not None else "unknown"
-    sizes = tuple(str(d) for d in shape) if shape is not None else ()
+    sizes = tuple("?" if getattr(d, "value", d) is None else str(d) for d in shape) if shape is not None else ()
     return TensorSummary(value.name or "", dtype, sizes, isinstance(value.type, ir.SequenceType))

@@ -57,15 +57,22 @@ def outputs_of(tracer: Tracer, returned: Any) -> Returned:
 
 def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:
     """Whoever runs the model has to know which of its outputs are no tensors, or hold what was a list."""
+    by_place: dict[Place | None, list[GraphOutput]] = {}
     for output in outputs:
         if isinstance(output.value, OpenItems):
-            is_tensor = output.value.number is not None
-            yield SequenceOutput(
-                message=f"the output `{output.name}` is a list whose length is known only when the model runs; in the "
-                f"ONNX model it is {'a tensor of one axis' if is_tensor else 'a sequence of tensors'}",
-                place=output.value.place,
-                label="leaves the length open",
-            )
+            by_place.setdefault(output.value.place, []).append(output)
+    for place, of_it in by_place.items():
+        sequences = [f"`{output.name}`" for output in of_it if output.value.number is None]
+        tensors = [f"`{output.name}`" for output in of_it if output.value.number is not None]
+        told = [f"the sequence{'s' * (len(sequences) > 1)} of tensors {', '.join(sequences)}"] if sequences else []
+        told += [f"the tensor{'s' * (len(tensors) > 1)} {', '.join(tensors)}"] if tensors else []
+        yield SequenceOutput(
+            message="forward returns a list whose length is known only when the model runs; in the ONNX model it is "
+            + " and ".join(told),
+            place=place,
+            label="leaves the length open",
+            facts={"outputs": ", ".join(output.name for output in of_it)},
+        )
 
 
 def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
