@@ -424,3 +424,21 @@ def test_caches_on_self_by_size_and_by_key():
             return y + self.by_width[y.shape[1]] + self.positions[:, None]
 
     both(Cached(), (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
+
+
+def test_the_order_of_products_that_an_installed_opt_einsum_would_choose_by_sizes(monkeypatch):
+    class ChoosesBySizes:
+        @staticmethod
+        def contract_path(_equation, *operands, optimize):
+            return [(0, 1), (0, 1)] if operands[0].shape[0] < 6 else [(1, 2), (0, 1)], None
+
+    backend = torch.backends.opt_einsum
+    monkeypatch.setattr(backend.m, "_opt_einsum", ChoosesBySizes)
+    monkeypatch.setattr(backend, "strategy", "auto", raising=False)
+    monkeypatch.setattr(backend, "enabled", True)
+
+    def model(y):
+        return torch.einsum("ij,jk,kl->il", y, torch.ones(3, 2), torch.ones(2, 3))
+
+    both(model, (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
+    assert backend.enabled

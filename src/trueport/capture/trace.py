@@ -38,6 +38,7 @@ from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
 from trueport.rewrite.runtime import TRACE
 from trueport.torch_internals import (
+    einsum_in_order,
     lists_as_calls,
     quiet_fake_tensors,
     saying_exporting,
@@ -159,6 +160,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             quiet_fake_tensors(),
             lists_as_calls(),
             unvalidated_distributions(),
+            einsum_in_order(),
             torch.no_grad(),
             tracer.symbols.shapes.convolutions_unnoted(),
             tracer.symbols.shapes.checks_of_numbers_unnoted(),

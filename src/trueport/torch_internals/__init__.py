@@ -59,6 +59,7 @@ __all__ = [
     "copy_fake",
     "copy_functional",
     "decomposition_of",
+    "einsum_in_order",
     "fake_from_real",
     "from_functional",
     "is_composite",
@@ -311,6 +312,20 @@ def unvalidated_distributions() -> Iterator[None]:
         yield
     finally:
         torch.distributions.Distribution.set_default_validate_args(before)
+
+
+@contextlib.contextmanager
+def einsum_in_order() -> Iterator[None]:
+    """Where `opt_einsum` is installed, torch asks it which operands to multiply first, and that depends on all sizes.
+
+    The result is the same. (`torch.backends.opt_einsum.flags` cannot restore what the user has switched off.)
+    """
+    before = torch.backends.opt_einsum.enabled
+    torch.backends.opt_einsum.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.opt_einsum.enabled = before
 
 
 def quantised_operators() -> Any:

@@ -98,8 +98,23 @@ def test_the_nearest_pixel_is_eagers_for_sizes_where_divisions_round():
 def test_one_node_where_onnx_has_it():
     doubled = faithful(lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), image(), free=IMAGE)
     assert operators(doubled) == ["Constant", "Resize"]
-    filled = faithful(lambda x: F.interpolate(x, size=(9, 9), mode="bilinear"), image(), free=IMAGE)
+    filled = faithful(lambda x: F.interpolate(x, size=(9, 9), mode="bilinear"), image(), free=({2, 3},))
     assert operators(filled) == ["Constant", "Resize"]
+
+
+def test_between_transpositions_that_the_runtime_moves():
+    """Its optimiser takes the sizes of a `Resize` for those of all axes."""
+
+    def forward(x):
+        pixels = torch.relu(x.permute(0, 3, 1, 2))
+        return [F.interpolate(pixels, size=(8, 8), mode=mode).permute(0, 2, 3, 1) + 1 for mode in ALL]
+
+    faithful(forward, torch.randn(2, 16, 16, 3), free=({0},))
+    faithful(
+        lambda x: F.interpolate(x.permute(0, 3, 1, 2), scale_factor=2).permute(0, 2, 3, 1) * 2,
+        torch.randn(2, 5, 4, 3),
+        free=({0, 1},),
+    )
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])

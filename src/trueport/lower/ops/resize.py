@@ -28,7 +28,6 @@ Sizes = Sequence[int | Number] | None
 Scales = Sequence[float | None] | None
 
 _RUNTIME_RESIZES = frozenset((ir.DataType.FLOAT, ir.DataType.FLOAT16))
-_AXES_SINCE = 18
 
 
 def _register_nearest(rank: int, name: str, centred: bool) -> None:
@@ -155,11 +154,9 @@ def _is_safe(scale: float | None) -> bool:
 def _resize(
     op: Builder, x: Tensor, axes: Sequence[Axis], scales: Sequence[float] | None = None, **options: Any
 ) -> Tensor:
-    lead, only = axes[0].index, {"axes": [axis.index for axis in axes]}
-    if op.opset < _AXES_SINCE:
-        scales = None if scales is None else [1.0] * lead + [*scales]
-        only = {}
+    """All axes are named, those that stay as they are too: where the runtime's optimiser moves a transposition behind a
+    `Resize` that names only some (`axes`, since opset 18), the model does not load."""
+    lead = axes[0].index
     if scales is not None:
-        return op.Resize(x, None, op.const(list(scales), ir.DataType.FLOAT), **only, **options)
-    sizes = [axis.after for axis in axes] if only else op.result.shape
-    return op.Resize(x, None, None, op.shape(sizes), **only, **options)
+        return op.Resize(x, None, op.const([1.0] * lead + [*scales], ir.DataType.FLOAT), **options)
+    return op.Resize(x, None, None, op.shape(op.result.shape), **options)
