@@ -219,3 +219,18 @@ def test_a_difference_without_a_decision_is_followed_by_the_values_that_the_file
     assert found.code == "TP805"
     assert found.where.line == Layers.forward.__code__.co_firstlineno + 2
     assert "begins at `clamp`, whose value the file has on other inputs and not on this one" in found.seen
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("file", ["nowhere.py", "<string>", "<stdin>"])
+def test_branches_without_a_source_are_told(tmp_path, file):
+    space: dict[str, object] = {}
+    text = "def forward(x):\n    if x.sum() > 50:\n        return x * 3\n    return -x\n"
+    exec(compile(text, file, "exec"), space)
+    path = tmp_path / "net.onnx"
+    write(path, [helper.make_node("Neg", ["x"], ["y"])], [port("x", shape=(2, 3))], [port("y", shape=(2, 3))], {})
+    report = trueport.verify(path, space["forward"], (torch.rand(2, 3),))
+    (found,) = report.diagnostics
+    assert found.code == "TP810"
+    assert "no source" in found.message
+    assert found.place.where.line == 1

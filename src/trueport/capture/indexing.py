@@ -39,23 +39,16 @@ def _plain(item: Any) -> Any:
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
-    if any(_is_advanced(i) for i in items):
-        return tensor[tuple(_as_tensor(i) for i in items)]
-    if not any(isinstance(i, torch.SymInt) for i in items):
-        return tensor[items]
-    axes, rest = _split(items, tensor.dim())
-    for axis, number in reversed(axes):
-        tensor = tensor.select(axis, number)
-    return tensor[tuple(rest)] if rest else tensor
+    view, rest = _selected(tensor, index)
+    return view[rest] if rest else view
 
 
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
-    if any(_is_advanced(i) for i in items):
-        tensor[tuple(_as_tensor(i) for i in items)] = value
+    target, rest = _selected(tensor, index)
+    if any(_is_advanced(i) for i in rest):
+        target[rest] = value
         return
-    target = get_item(tensor, items)
+    target = target[rest] if rest else target
     if isinstance(value, torch.Tensor):
         while value.dim() > target.dim() and value.shape[0] == 1:
             value = value.squeeze(0)
@@ -64,33 +57,42 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
         target.fill_(value)
 
 
-def _as_tensor(item: Any) -> Any:
-    number: Any = item
-    return torch.full((), number, dtype=torch.int64) if isinstance(item, torch.SymInt) else item
+def _selected(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """What the numbers among the indices select, and the index that remains. Eager, too, selects by them first, and
+    where other indices are tensors they do not count among those."""
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    if not any(isinstance(i, torch.SymInt) for i in items):
+        return tensor, items
+    axes, rest = _split(items, tensor.dim())
+    for axis, number in reversed(axes):
+        tensor = tensor.select(axis, number)
+    return tensor, tuple(rest)
 
 
 def _is_advanced(item: Any) -> bool:
     return isinstance(item, (torch.Tensor, list, bool))
 
 
+def _axes_taken(item: Any) -> int:
+    """How many axes an item of an index goes through: a mask as many as it has itself, True and False none."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    is_mask = isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8)
+    return item.dim() if is_mask else 1
+
+
 def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """The axes that traced numbers select, and the index that remains for the others."""
-    used = sum(1 for i in items if i is not None and i is not Ellipsis)
+    """The axes that numbers select, and the index that remains for the others."""
+    used = sum(_axes_taken(i) for i in items)
     axes: list[tuple[int, Any]] = []
     rest: list[Any] = []
     axis = 0
     for item in items:
-        if item is None:
-            rest.append(item)
-        elif item is Ellipsis:
-            rest.append(item)
-            axis += rank - used
+        if isinstance(item, torch.SymInt):
+            axes.append((axis, item))
         else:
-            if isinstance(item, torch.SymInt):
-                axes.append((axis, item))
-            else:
-                rest.append(item)
-            axis += 1
+            rest.append(item)
+        axis += rank - used if item is Ellipsis else _axes_taken(item)
     return axes, rest
 
 

@@ -231,6 +231,7 @@ class TracedList(list):  # type: ignore[type-arg]
             raise Unfilled("list index out of range")
 
     def _slice(self, index: slice) -> Any:
+        index = slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (index.start, index.stop, index.step)))
         bounds = (index.start, index.stop)
         if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
             return TracedList(list.__getitem__(self, index))

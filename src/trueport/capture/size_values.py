@@ -16,6 +16,7 @@ import torch
 from trueport.capture.constants import Constants
 from trueport.capture.graph import Number, Value
 from trueport.capture.symbols import Symbols
+from trueport.torch_internals import outside_all_modes
 
 aten = torch.ops.aten
 Elements = np.ndarray[Any, Any]
@@ -64,7 +65,8 @@ class SizeValues:
         known = self._constants.evaluate(value)
         if known is None or known.numel() > _MOST_ELEMENTS:
             raise _Unknown
-        return np.asarray(known.tolist(), dtype=object)
+        with outside_all_modes():  # one of the model's own tensors, which no operator of the graph is to read here
+            return np.asarray(known.tolist(), dtype=object)
 
     def _argument(self, argument: Any, steps: int) -> Any:
         if isinstance(argument, Value):

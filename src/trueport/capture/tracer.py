@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from trueport.capture.adoption import Adoption, is_real
+from trueport.capture.byte_masks import TAKES_MASKS, with_masks_of_bools
 from trueport.capture.constants import values_in
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
@@ -98,6 +99,9 @@ class Tracer(Recording):
         if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
             args = (self._as_tensor(op, args[0]), *args[1:])
         args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
+        if op in TAKES_MASKS:
+            with self._definition():
+                args = with_masks_of_bools(args)
         if self.writes.sharing.stale:
             self._check_read((args, tuple(kwargs.values())))
         if way is Way.RECORD:

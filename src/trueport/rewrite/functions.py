@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from trueport.rewrite.build import RUNTIME, place_the_rest
 from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.forks import Fork
+from trueport.rewrite.out_of_date import is_out_of_date
 from trueport.rewrite.rewriter import rewrite
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.rewrite.unsupported import Unsupported
@@ -180,14 +182,27 @@ def rewritten_definition(code: CodeType, tails: Tails = frozenset()) -> ast.Func
 
 def find_definition(code: CodeType) -> tuple[ast.FunctionDef, list[str]]:
     """The definition that `code` was compiled from, and the classes around it (for private names)."""
-    tree = _module(code.co_filename, code.co_firstlineno)
-    found: list[tuple[ast.FunctionDef, list[str]]] = []
-    _search(tree, code, [], found)
+    found = _definitions(code)
+    if not found and os.path.exists(code.co_filename):
+        linecache.cache.pop(code.co_filename, None)  # of another file of this name, in another folder
+        found = _definitions(code)
     if not found:
         raise Refused(
             "a function whose source does not match its file", code.co_firstlineno, "save and reload the file"
         )
+    if is_out_of_date(code, "".join(linecache.getlines(code.co_filename))):
+        raise Refused(
+            "a function whose file was changed after it was loaded",
+            code.co_firstlineno,
+            "load it again: restart Python, or importlib.reload(the module)",
+        )
     return min(found, key=lambda each: _extent(each[0]))  # of lambdas in lambdas, the innermost
+
+
+def _definitions(code: CodeType) -> list[tuple[ast.FunctionDef, list[str]]]:
+    found: list[tuple[ast.FunctionDef, list[str]]] = []
+    _search(_module(code.co_filename, code.co_firstlineno), code, [], found)
+    return found
 
 
 def function_around(file: str, line: int) -> tuple[int, int]:

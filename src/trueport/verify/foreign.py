@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import CodeType
 from typing import Protocol, Unpack
 
 from trueport.diagnostics.base import Diagnostic, Severity
@@ -20,7 +21,7 @@ from trueport.verify.check import Options, check_opened, limits_for, open_model
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.eager_values import Recogniser
 from trueport.verify.fitted import Fitted, fit
-from trueport.verify.instrument import functions_run_by
+from trueport.verify.instrument import functions_run_by, unwatched
 from trueport.verify.mismatch import ONLY_HERE, Divergence
 from trueport.verify.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
@@ -73,16 +74,18 @@ def check_fitted(
 
     own: Options = {"unreached": unreached, "promised_from": _PROMISED_FROM, "locate": locate}
     settled: Options = {**own, **options}
+    codes = functions_run_by(lambda: run_eager(example))
     reference = Reference(
         run_eager,
         fitted.expected,
-        functions_run_by(lambda: run_eager(example)),
+        codes,
         otherwise=lambda values: run_eager(values, grad=True),
         precisely=run_precisely,
     )
     result = check_opened(opened, job, reference, feed, fitted.output_names, **settled)
     told = replace(result, diagnostics=tuple(_advised(finding) for finding in result.diagnostics))
-    return told.with_findings([_absent(leaf) for leaf in fitted.missing])
+    unknown = [_not_watched(code) for code in unwatched(codes)] if told.agrees else []
+    return told.with_findings([*(_absent(leaf) for leaf in fitted.missing), *unknown])
 
 
 def _advised(finding: Diagnostic) -> Diagnostic:
@@ -105,6 +108,15 @@ def _absent(leaf: Leaf) -> Diagnostic:
     return NumberFrozen(
         message=f"the file has no input for `{leaf.name}`; what it is given there makes no difference to the file",
         severity=Severity.WARNING,
+    )
+
+
+def _not_watched(code: CodeType) -> Diagnostic:
+    return ArmNotReached(
+        message=f"`{code.co_qualname}` has branches or loops and no source to count them in: whether the inputs that"
+        " were tried went all of its ways is not known",
+        place=Place((Where(code.co_filename, code.co_firstlineno, code.co_qualname),)),
+        fix="put the function into a file, and load it from there",
     )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dis
 import gc
+import linecache
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from trueport.rewrite.functions import Refused
+from trueport.rewrite.probes import probed_code
 from trueport.source import Where
 from trueport.torch_internals import TORCH_FOLDER
 
 _OUR_FOLDER = __file__.rsplit("verify", 1)[0]
 _STANDARD = sysconfig.get_paths()["stdlib"]
+_PROMPTS = ("<stdin>", "<string>", "<ipython-input", "<python-input")
 _MOST_OF_LIBRARIES = 100
 """So many functions of installed libraries at most: compiling each again takes some milliseconds."""
 
@@ -38,10 +43,31 @@ def functions_run_by(run: Callable[[], Any]) -> tuple[CodeType, ...]:
     return (*_with_callees(own), *libraries[:_MOST_OF_LIBRARIES])
 
 
+def unwatched(codes: Iterable[CodeType]) -> list[CodeType]:
+    """Functions of the user's own that go one way or another and have no source to count their ways in."""
+    own = [code for code in codes if not Where(code.co_filename, 1).is_installed]
+    return [code for code in own if _decides(code) and not _can_be_probed(code)]
+
+
+def _decides(code: CodeType) -> bool:
+    names = {each.opname for each in dis.get_instructions(code)}
+    return any(name == "FOR_ITER" or ("JUMP" in name and "_IF_" in name) for name in names)
+
+
+def _can_be_probed(code: CodeType) -> bool:
+    try:
+        probed_code(code)
+    except Refused:
+        return False
+    return True
+
+
 def _is_foreign(code: CodeType) -> bool:
     file = code.co_filename
-    if file.startswith((TORCH_FOLDER, _OUR_FOLDER, "<")):
+    if file.startswith((TORCH_FOLDER, _OUR_FOLDER)):
         return True
+    if file.startswith("<"):  # a prompt, where Python may know the lines, or code that a library has made
+        return not (file.startswith(_PROMPTS) or linecache.getlines(file))
     return file.startswith(_STANDARD) and not Where(file, 1).is_installed
 
 

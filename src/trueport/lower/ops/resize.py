@@ -155,8 +155,20 @@ def _resize(
     op: Builder, x: Tensor, axes: Sequence[Axis], scales: Sequence[float] | None = None, **options: Any
 ) -> Tensor:
     """All axes are named, those that stay as they are too: where the runtime's optimiser moves a transposition behind a
-    `Resize` that names only some (`axes`, since opset 18), the model does not load."""
-    lead = axes[0].index
-    if scales is not None:
-        return op.Resize(x, None, op.const([1.0] * lead + [*scales], ir.DataType.FLOAT), **options)
-    return op.Resize(x, None, None, op.shape(op.result.shape), **options)
+    `Resize` that names only some (`axes`, since opset 18), the model does not load.
+
+    It does so for `cubic` as well, though its kernel has no such layout; no transposition comes past a `Reshape`.
+    """
+    lead, after = axes[0].index, tuple(op.result.shape)
+    if options["mode"] == "cubic":
+        before = _input_sizes(op)
+        together = (1, sympy.Mul(*before[:lead]))
+        x = op.reshape(x, (*together, *before[lead:]))
+        return op.reshape(_resized(op, x, (*together, *after[lead:]), scales, **options), after)
+    return _resized(op, x, after, scales, **options)
+
+
+def _resized(op: Builder, x: Tensor, sizes: Sequence[Size], scales: Sequence[float] | None, **options: Any) -> Tensor:
+    if scales is None:
+        return op.Resize(x, None, None, op.shape(sizes), **options)
+    return op.Resize(x, None, op.const([1.0] * (len(sizes) - len(scales)) + [*scales], ir.DataType.FLOAT), **options)

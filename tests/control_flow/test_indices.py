@@ -1,0 +1,71 @@
+"""A number of the loop among other indices: eager selects by it first, and indexes what is left."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.control_flow.kept_alive import ROWS, assert_kept_alive
+
+PLACES = torch.tensor([0, 2])
+READ = {
+    "one tensor": lambda x, i: x[i, PLACES],
+    "a slice between": lambda x, i: x[i, :, PLACES],  # in NumPy the axis of PLACES would come first
+    "an ellipsis between": lambda x, i: x[i, ..., PLACES],
+    "two tensors": lambda x, i: x[i, torch.arange(3), PLACES[i % 2]],
+    "behind a tensor": lambda x, i: x[PLACES, i % 3],
+    "between tensors": lambda x, i: x[PLACES, i % 3, PLACES],
+    "behind a slice": lambda x, i: x[:2, i % 2, PLACES],
+    "a list": lambda x, i: x[i, [0, 1]],
+    "a new axis": lambda x, i: x[i, None, PLACES],
+    "a mask of two axes": lambda x, i: x[i, x[i] > 0].sum(),
+    "behind a mask": lambda x, i: x[x[:, 0, 0] > -9, i % 3].sum(0),
+    "behind an ellipsis": lambda x, i: x[..., i % 3, PLACES].sum(0),
+}
+
+
+def _set(y, i):
+    y[i, PLACES] = 0
+
+
+def _add(y, i):
+    y[i, :, PLACES] += 1
+
+
+def _exchange(y, i):
+    y[i, [0, 1]] = y[i, [1, 0]]
+
+
+def _mask(y, i):
+    y[i, y[i] > 0] = 0
+
+
+def _behind(y, i):
+    y[PLACES, i % 3] = y[PLACES, i % 3] * 2
+
+
+def rows(*counts):
+    example, *others = [(torch.randn(n, 3, 4),) for n in counts]
+    return example, others
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+def test_read(read):
+    def forward(x):
+        total = 0
+        for i in range(x.shape[0]):
+            total = total + read(x, i)
+        return total
+
+    assert_kept_alive(forward, *rows(5, 3, 8), dynamic_shapes=ROWS)
+
+
+@pytest.mark.parametrize("write", [_set, _add, _exchange, _mask, _behind])
+def test_written(write):
+    def forward(x):
+        y = x.clone()
+        for i in range(x.shape[0]):
+            write(y, i)
+        return y
+
+    assert_kept_alive(forward, *rows(5, 3, 8), dynamic_shapes=ROWS)

@@ -1,0 +1,64 @@
+"""A file that is edited after it was loaded: the text is no longer what eager computes, and is not exported."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+
+import trueport
+from trueport.errors import ExportError
+
+MODEL = """
+def forward(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+"""
+
+
+def loaded(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_edited_function_is_refused_until_it_is_loaded_again(tmp_path):
+    path = tmp_path / "edited.py"
+    path.write_text(MODEL)
+    old = loaded(path)
+    path.write_text(MODEL.replace("x * 2", "x * 3 + 1"))
+    with pytest.raises(ExportError, match="TP107") as refused:
+        trueport.export(old.forward, (torch.ones(3),))
+    (found,) = (each for each in refused.value.diagnostics if each.is_error)
+    assert "changed after it was loaded" in found.message
+    assert "importlib.reload" in found.fix
+    program = trueport.export(loaded(path).forward, (torch.ones(3),))
+    assert torch.equal(program(torch.ones(3)), torch.full((3,), 4.0))
+
+
+def test_an_edit_elsewhere_in_the_file_does_no_harm(tmp_path):
+    path = tmp_path / "edited_elsewhere.py"
+    path.write_text(MODEL)
+    module = loaded(path)
+    path.write_text(f"{MODEL}\n\ndef other():\n    return 7\n")
+    assert trueport.export(module.forward, (torch.ones(3),)).report.verified
+
+
+def test_a_file_of_the_same_name_in_another_folder(tmp_path, monkeypatch):
+    """Relative names, as of code that was compiled by hand: Python remembers the text of the first."""
+    for folder, text in (("one", "\n\n\ndef other():\n    pass\n"), ("two", MODEL)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same_name.py").write_text(text)
+    import linecache
+
+    monkeypatch.syspath_prepend(str(tmp_path / "one"))
+    monkeypatch.chdir(tmp_path)
+    assert "other" in "".join(linecache.getlines("same_name.py"))
+    monkeypatch.chdir(tmp_path / "two")
+    space: dict[str, object] = {}
+    exec(compile(MODEL, "same_name.py", "exec"), space)
+    program = trueport.export(space["forward"], (torch.ones(3),))
+    assert torch.equal(program(-torch.ones(3)), -torch.ones(3))
