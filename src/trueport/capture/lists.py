@@ -7,135 +7,28 @@ tensors only when somebody reads them: a list that a loop only appends to costs 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from trueport.capture.disagreement import Disagreement
+from trueport.capture.holding import HoldingList
 from trueport.capture.indexing import within
 from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
-from trueport.capture.rows import NotAlike, Rows, numbers_in
-from trueport.capture.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse, turned
+from trueport.capture.rows import NotAlike, Rows
+from trueport.capture.sequences import OpenSequence, refuse, turned
+from trueport.capture.splicing import bounds_of, number_of, spliced
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.source import Place
 
 
 class Unfilled(IndexError):
     """An item of an empty list is asked for, in a loop that may have filled it in an earlier round."""
 
 
-class TracedList(list):  # type: ignore[type-arg]
-    """A list of rewritten code. While its number of items is open, `parts` hold them."""
-
-    stands_for: type = list
-    """What a structure that holds it is told to be: torch's functions give tuples."""
-
-    def __init__(self, items: Iterable[Any] = ()) -> None:
-        super().__init__(items)
-        self._parts: Parts | None = None
-        self.place: Place | None = None
-        """Where its length was left open."""
-        self.one_of_two: Disagreement | None = None
-        """Set where it stands for one or the other of two lists, which a change of it would not reach."""
-        self.before_change: list[Callable[[], None]] = []
-        """What others do about it, who may be the same list, and whom a change of it would not reach."""
-
-    @property
-    def is_open(self) -> bool:
-        return self._parts is not None
-
-    @property
-    def held(self) -> Parts:
-        return self._parts if self._parts is not None else Parts.plain(list.__iter__(self))
-
-    @classmethod
-    def of(cls, parts: Parts) -> TracedList:
-        made = cls()
-        made.hold(parts)
-        return made
-
-    @classmethod
-    def of_numbers(cls, tensor: torch.Tensor) -> TracedList:
-        """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
-        return cls.of(Parts((numbers_in(tensor),)))
-
-    def hold(self, parts: Parts) -> None:
-        """Make it hold this."""
-        items = parts.items
-        list.clear(self)
-        if items is None:
-            list.append(self, StandIn.of(self))
-            self._parts = parts
-        else:
-            list.extend(self, items)
-            self._parts = None
-
-    @property
-    def length(self) -> Any:
-        return self.held.length
-
-    def rows(self) -> Rows:
-        """All items as rows, which it then holds: they are put together once."""
-        try:
-            rows = self.held.rows()
-        except NotAlike:
-            self._mixed()
-            raise
-        if self._parts is not None:
-            self._parts = Parts((rows,))
-        return rows
-
-    def _mixed(self) -> Any:
-        return refuse(
-            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that"
-            " differ in a way that this cannot follow",
-            "put tensors of one dtype and number of axes into it",
-        )
-
-    def whole(self) -> torch.Tensor:
-        """All items along a new first axis."""
-        return self.held.whole()
-
-    def as_numbers(self) -> torch.Tensor:
-        """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
-        rows = self.rows()
-        try:
-            return rows.table() if rows.is_table else self.whole()
-        except NotAlike:
-            return torch.as_tensor(self._mixed())
-
-    def joined(self, axis: int) -> torch.Tensor:
-        """All items along one of their own axes."""
-        try:
-            return self.held.joined(axis)
-        except NotAlike:
-            return torch.as_tensor(self._mixed())
-
-    def lengths(self, axis: int) -> torch.Tensor:
-        """How long each item is along one of its axes."""
-        column, tensors = self.rows().only
-        return column.lengths(tensors, axis)
-
-    @property
-    def rank(self) -> int:
-        """The number of axes of its items."""
-        return len(self.rows().only[0].sizes)
-
-    def sequence(self) -> OpenSequence:
-        """Its items, to be gone through by a loop."""
-        rows = self.rows()
-        return OpenSequence(rows.length, rows.at)
-
-    def _about_to_change(self) -> None:
-        if self.one_of_two is not None:
-            self.one_of_two.complain()
-        for others in self.before_change:
-            others()
-
-    # --- what Python does with a list
+class TracedList(HoldingList):
+    """A list of rewritten code, with what Python does to a list. While its number of items is open, `held` has them."""
 
     def append(self, item: Any) -> None:
         self.extend([item])
@@ -160,16 +53,27 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def __radd__(self, items: Any) -> Any:
         """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
-        return TracedList.of(Parts.plain(items).then(self.held)) if isinstance(items, list) else NotImplemented
+        if not isinstance(items, (list, tuple)):
+            return NotImplemented
+        made = TracedList.of(Parts.plain(items).then(self.held))
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
 
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
             return TracedList(list.__mul__(self, times))
         if self._parts is None and isinstance(times, torch.SymInt):
             return _repeated(self, times)
-        return refuse("a list of open length is repeated", "repeat the stacked tensor instead")
+        if isinstance(times, int):
+            return TracedList.of(functools.reduce(Parts.then, [self.held] * times, Parts.plain(())))
+        return refuse("a list of open length is repeated as a traced number says", "repeat the stacked tensor instead")
 
     __rmul__ = __mul__
+
+    def __imul__(self, times: Any) -> TracedList:
+        self._about_to_change()
+        self.hold(_held(self * times))
+        return self
 
     def copy(self) -> TracedList:
         made = TracedList.of(self.held)
@@ -192,17 +96,25 @@ class TracedList(list):  # type: ignore[type-arg]
         if index == -1 and not isinstance(last, Rows):
             self.hold(Parts((*self.held.parts[:-1], last[:-1])))
             return item
-        rows = self.rows()
-        if isinstance(index, int) and index == -1:
-            self.hold(Parts((rows.part(0, rows.length - 1),)))
-        elif isinstance(index, int) and index == 0:
-            self.hold(Parts((rows.part(1, rows.length),)))
-        else:
-            refuse(
-                "an item in the middle of a list of open length is taken out",
-                "take the first or the last: pop(0), pop()",
-            )
+        self._splice(index, Parts.plain(()))
         return item
+
+    def _splice(self, index: Any, new: Parts) -> None:
+        """Other items in the place of one, or of those in a slice."""
+        count = self.length
+        try:
+            if isinstance(index, slice):
+                start, stop = bounds_of(index, count)
+            else:
+                start = number_of(index, count)
+                stop = start + 1
+            parts = spliced(self.held, start, stop, new)
+        except NotAlike:
+            self._mixed()
+        if self.is_open or isinstance(index, slice):
+            self.hold(parts)
+        else:
+            self.hold(Parts.plain(parts.rows().exactly(count - 1)))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -253,13 +165,23 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
-        traced = isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+        traced = _is_traced(index) and not isinstance(index, slice)
         if self._parts is None and not traced:
             list.__setitem__(self, index, value)
         elif traced or isinstance(index, int):
             self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
         else:
-            refuse("several items of a list of open length are replaced at once", "replace them one by one")
+            new = RUNTIME_FUNCTIONS.traced(list)(value)
+            self._splice(index, new.held if isinstance(new, TracedList) else Parts.plain(new))
+
+    def __delitem__(self, index: Any) -> None:
+        self._about_to_change()
+        if self._parts is None and not _is_traced(index):
+            list.__delitem__(self, index)
+            return
+        if TRACE.trace is not None and not isinstance(index, slice):
+            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        self._splice(index, Parts.plain(()))
 
     def _replace(self, index: Any, value: Any) -> None:
         """Another item at a traced place, or in a list of open length."""
@@ -270,36 +192,14 @@ class TracedList(list):  # type: ignore[type-arg]
             items = rows.with_item(index, value)
             self.hold(Parts((items,)) if self.is_open else Parts.plain(items.exactly(list.__len__(self))))
         except NotAlike:
-            if self.is_open:
-                self._replace_at_an_end(index, value)
+            if self.is_open:  # an item of another size than the others
+                self._splice(index, Parts.plain([value]))
                 return
             count, before = list.__len__(self), list(list.__iter__(self))
             for i, item in enumerate(before):
                 here = (index == i) | (index == i - count)
                 kept = RUNTIME_FUNCTIONS.ternary(here, lambda: value, lambda item=item: item)  # type: ignore[misc]
                 list.__setitem__(self, i, kept)
-
-    def _replace_at_an_end(self, index: Any, value: Any) -> None:
-        """Another first or last item, which may be of another size than those before."""
-        rows = self.rows()
-        if isinstance(index, int) and index == -1:
-            self.hold(Parts((rows.part(None, -1), (value,))))
-        elif isinstance(index, int) and index == 0:
-            self.hold(Parts(((value,), rows.part(1, None))))
-        else:
-            self._mixed()
-
-    def __iter__(self) -> Any:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
-            return list.__iter__(self)
-        return iter(OpenSequence(self.length, self.__getitem__))
-
-    def __len__(self) -> int:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
-            return list.__len__(self)
-        return int(
-            refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
-        )
 
     def __bool__(self) -> bool:
         return len(self) > 0
@@ -328,12 +228,12 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def insert(self, index: Any, item: Any) -> None:
         self._about_to_change()
-        if self._parts is None:
+        if self._parts is None and not _is_traced(index):
             list.insert(self, index, item)
-        elif index == 0:
+        elif isinstance(index, int) and index == 0:
             self.hold(Parts.plain([item]).then(self.held))
         else:
-            self._refused()
+            self._splice(slice(index, index), Parts.plain([item]))
 
     def sort(self, **options: Any) -> None:
         self._about_to_change()
@@ -342,26 +242,47 @@ class TracedList(list):  # type: ignore[type-arg]
 
     def remove(self, item: Any) -> None:
         self._about_to_change()
-        list.remove(self, item) if self._parts is None else self._refused()
+        list.remove(self, item) if self._parts is None else self._splice(self.index(item), Parts.plain(()))
 
-    def index(self, *args: Any) -> int:
-        if self._parts is not None:
-            return int(self._refused())
-        found: int = RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].index)(*args)
-        return found
+    def index(self, *args: Any) -> Any:
+        if self._parts is None:
+            return RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].index)(*args)
+        if len(args) > 1:
+            return self._refused()
+        here = self._numbers() == args[0]
+        if TRACE.trace is not None:
+            TRACE.trace.check_if_caught(lambda: here.any().item(), ValueError)
+        return here.to(torch.int64).argmax().item()
 
-    def count(self, item: Any) -> int:
-        if self._parts is not None:
-            return int(self._refused())
-        counted: int = RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].count)(item)
-        return counted
+    def count(self, item: Any) -> Any:
+        if self._parts is None:
+            return RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].count)(item)
+        return (self._numbers() == item).sum().item()
 
-    def __eq__(self, other: object) -> bool:
+    def _numbers(self) -> torch.Tensor:
+        """All items, which are Python numbers: tensors are not compared by their values alone."""
+        column, tensors = self.rows().only
+        return self._refused() if column.number is None else tensors[0]
+
+    def __eq__(self, other: object) -> Any:
+        if self is other or not isinstance(other, list):
+            return self is other
         if self._parts is None and not is_open(other):
             return list.__eq__(self, other)
-        return self is other or bool(self._refused())
+        if not all(map(list.__len__, (self, other))):
+            return self.length == 0 if self.is_open else TracedList.of(_held(other)).length == 0
+        return torch.equal(self._numbers(), TracedList.of(_held(other))._numbers())
 
-    __hash__ = None
+    def __ne__(self, other: object) -> Any:
+        return RUNTIME_FUNCTIONS.not_(self == other)
+
+    def __lt__(self, other: Any) -> Any:
+        return list.__lt__(self, other) if not (self.is_open or is_open(other)) else self._refused()
+
+    def __reversed__(self) -> Any:
+        return list.__reversed__(self) if self._parts is None else iter(OpenSequence(self.length, self.__getitem__))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (list, (list(self),))
@@ -372,6 +293,16 @@ def _every(rows: Rows, step: int) -> TracedList:
     trace: Any = TRACE.trace
     picked = OpenSequence((rows.length + step - 1) // step, lambda i: rows.at(i * step))
     return TracedList.of(trace.collect(picked, lambda item: item).held)
+
+
+def _is_traced(index: Any) -> bool:
+    if isinstance(index, slice):
+        return any(map(_is_traced, (index.start, index.stop, index.step)))
+    return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+
+
+def _held(items: list[Any]) -> Parts:
+    return items.held if isinstance(items, TracedList) else Parts.plain(items)
 
 
 def is_open(value: Any) -> bool:

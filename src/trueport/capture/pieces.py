@@ -16,6 +16,7 @@ from trueport.capture.indexing import get_item
 from trueport.capture.lists import Parts, TracedList, is_open
 from trueport.capture.rows import Column, ItemShape, NotAlike, Rows
 from trueport.capture.sequences import OpenSequence
+from trueport.capture.splicing import number_of
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import TRACE
 
@@ -139,7 +140,7 @@ class Pieces(Rows):
 
     def at(self, index: Any) -> torch.Tensor:
         self.read()
-        number = self._first + self._step * _number(index, self._count)
+        number = self._first + self._step * number_of(index, self._count)
         return self._cut(self._by.edge(number), self._by.edge(number + 1))
 
     def _cut(self, start: Any, stop: Any) -> torch.Tensor:
@@ -194,14 +195,3 @@ class Pieces(Rows):
             for axis, size in enumerate(self._tensor.shape)
         ]
         return taken.movedim(self._dim, 0).reshape(-1), torch.stack(sizes, 1)
-
-
-def _number(index: Any, count: Any) -> Any:
-    """The number of the item that an index means: a negative one counts from the end."""
-    if isinstance(index, torch.Tensor):
-        index = index.item()
-    if isinstance(index, int):
-        return index if index >= 0 else count + index
-    trace = TRACE.trace
-    from_the_end = index < 0 if trace is None else trace.truth(index < 0)
-    return index if from_the_end is False else torch.sym_ite(from_the_end, index + count, index)

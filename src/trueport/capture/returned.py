@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -15,7 +16,7 @@ import torch
 from trueport.capture.dicts import first_open_dict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import GraphOutput, OpenItems, is_carried
-from trueport.capture.lists import TracedList, is_open
+from trueport.capture.lists import TracedList
 from trueport.capture.maybe import unless_empty
 from trueport.capture.pieces import Pieces, Singles
 from trueport.capture.rows import Column, NotAlike, Rows
@@ -104,12 +105,7 @@ def _output_value(tracer: Tracer, value: Any) -> Any:
 
 
 def _opened(tracer: Tracer, obj: object) -> tuple[Repeated, list[object]] | None:
-    """A list of open length, or what Python made of one that it took for a list of one item: `[*items]`."""
-    if isinstance(obj, TracedList) and is_open(obj):
-        return _columns(tracer, obj, obj.stands_for)
-    if type(obj) in (list, tuple) and len(obj) == 1 and isinstance(obj[0], StandIn):  # type: ignore[arg-type,index]
-        return _columns(tracer, obj[0].stands_for, type(obj))  # type: ignore[index]
-    return None
+    return _columns(tracer, obj, obj.stands_for) if isinstance(obj, TracedList) and obj.is_open else None
 
 
 def _columns(tracer: Tracer, items: TracedList, cls: type) -> tuple[Repeated, list[object]]:
@@ -133,7 +129,8 @@ def _columns(tracer: Tracer, items: TracedList, cls: type) -> tuple[Repeated, li
 def _items(
     tracer: Tracer, items: TracedList, rows: Rows, column: Column, tensors: tuple[torch.Tensor, ...]
 ) -> OpenItems:
-    place, read = items.place, tracer.value_read
+    place = items.place
+    read = partial(tracer.value_read, place=place)
     pieces = rows.as_pieces if isinstance(rows, Singles) else rows
     if isinstance(pieces, Pieces) and (cut := pieces.whole_and_lengths()) is not None:
         tensor, axis, lengths = cut

@@ -157,15 +157,15 @@ class Tracer(Recording):
             returned = self._decompose(op, self._wrap(args), {k: self._wrap(v) for k, v in kwargs.items()})
         return _unwrap(returned)
 
-    def value_read(self, tensor: torch.Tensor) -> Value:
+    def value_read(self, tensor: torch.Tensor, place: Place | None = None) -> Value:
         """The graph's value for a tensor that the model reads, outside of any operator: a result, a test."""
         tensor = self.adopt_all(tensor)
-        self._check_read(tensor)
+        self._check_read(tensor, place)
         return self.value(tensor)
 
-    def _check_read(self, argument: Any) -> None:
+    def _check_read(self, argument: Any, place: Place | None = None) -> None:
         if isinstance(argument, FunctionalTensor):
-            self.writes.sharing.read(memory_of(argument), self.places.here())
+            self.writes.sharing.read(memory_of(argument), place or self.places.here())
         elif isinstance(argument, (list, tuple)):
             for item in argument:
                 self._check_read(item)

@@ -97,5 +97,7 @@ class Comparing(ABC):
 
 
 def _are_compared_by_item(left: Any, right: Any) -> bool:
-    """Two tuples or two lists in a trace, whose items may be traced."""
+    """Two tuples or two lists in a trace, whose items may be traced; those of open length compare themselves."""
+    if any(isinstance(side, list) and getattr(side, "is_open", False) for side in (left, right)):
+        return False
     return TRACE.trace is not None and any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list))

@@ -102,14 +102,14 @@ def _nested(node: ast.ListComp | ast.GeneratorExp, innermost: ast.stmt) -> ast.s
     return body
 
 
-def rewrite_unpacking(node: ast.List) -> ast.expr:
-    """`[a, *items]`: what is unpacked may have an open length."""
+def rewrite_unpacking(node: ast.List | ast.Tuple) -> ast.expr:
+    """`[a, *items]`, `(a, *items)`: what is unpacked may have an open length."""
     parts: list[ast.expr] = []
     for part in node.elts:
         unpacked = isinstance(part, ast.Starred)
         value = runtime("spread", part.value) if isinstance(part, ast.Starred) else part
         parts.append(ast.Tuple(elts=[ast.Constant(unpacked), value], ctx=ast.Load()))
-    return same_place(runtime("unpacked", *parts), node)
+    return same_place(runtime("unpacked" if isinstance(node, ast.List) else "unpacked_tuple", *parts), node)
 
 
 def rewrite_dict(node: ast.Dict) -> ast.expr:

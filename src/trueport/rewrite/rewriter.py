@@ -168,6 +168,12 @@ class Rewriter(Transformer):
         named = hasattr(node, "tp_named") or not node.elts
         return same_place(runtime("list_", node), node) if named and isinstance(node.ctx, ast.Load) else node
 
+    def visit_Tuple(self, node: ast.Tuple) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and any(isinstance(part, ast.Starred) for part in node.elts):
+            return comprehensions.rewrite_unpacking(node)
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> Any:
         _mark_lists(node.value)
         self.generic_visit(node)

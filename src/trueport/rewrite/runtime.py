@@ -191,6 +191,10 @@ class RuntimeFunctions(Comparing, Patterns):
             made.extend(value if unpack else [value])
         return made
 
+    def unpacked_tuple(self, *parts: tuple[bool, Any]) -> Any:
+        """The same for a tuple."""
+        return self.traced(tuple)(self.unpacked(*parts))
+
     @staticmethod
     def taken_apart(items: Any, first: int, last: int | None) -> Any:
         """`a, b = items`, and `a, *b, c = items` where the numbers of names before and after the star are given."""
