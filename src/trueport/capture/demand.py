@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SYMBOL = re.compile(r"[us][0-9]+|zu?f[0-9]+")
 """The name of a traced number, where it became text."""
-_TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool")
+_TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool", "FunctionalTensor")
 _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
 _MOST_TAILS = 6

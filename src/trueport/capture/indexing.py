@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 
+from trueport.capture.shapes import CannotBeCarried
+
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
 
 
 def has_traced_number(index: Any) -> bool:
     items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(i, torch.SymInt) or _is_single(i) or _has_single(i) for i in items)
+    return any(isinstance(i, torch.SymInt) or _is_single(i) or _has_single(i) or _has_step(i) for i in items)
 
 
 def _is_single(item: Any) -> bool:
@@ -39,11 +41,38 @@ def _plain(item: Any) -> Any:
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    view, rest = _selected(tensor, index)
+    view, rest = _selected(*_stepped(tensor, index))
     return view[rest] if rest else view
 
 
+def _has_step(item: Any) -> bool:
+    return isinstance(item, slice) and isinstance(item.step, torch.SymInt)
+
+
+def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """With the axes taken whose step is a traced number, which torch would read: `x[::n]`."""
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    if not any(map(_has_step, items)):
+        return tensor, index
+    used = sum(_axes_taken(i) for i in items)
+    made, axis = [], 0
+    for item in items:
+        if _has_step(item):
+            before: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), slice(item.start, item.stop))
+            tensor = tensor[before]
+            places = torch.arange((tensor.shape[axis] + item.step - 1) // item.step) * item.step
+            tensor, item = tensor.index_select(axis, places), slice(None)
+        made.append(item)
+        axis += tensor.dim() - used if item is Ellipsis else _axes_taken(item)
+    return tensor, tuple(made)
+
+
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    if any(_has_step(_plain(i)) for i in (index if isinstance(index, tuple) else (index,))):
+        raise CannotBeCarried(
+            "what is written here is every n-th item, where n is known only when the model runs",
+            "write with the positions: x[torch.arange(0, x.shape[0], n)] = value",
+        )
     target, rest = _selected(tensor, index)
     if any(_is_advanced(i) for i in rest):
         target[rest] = value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.arrays import as_tensor
-from trueport.capture.builtin_functions import traced_for
+from trueport.capture.builtin_functions import plain_number, traced_for
 from trueport.capture.lists import is_open
 from trueport.capture.stand_ins import holds_symbol, stands_in_for, tensor_of
 from trueport.torch_internals import Array
@@ -64,14 +64,20 @@ for _name in TYPES:
     traced_for(getattr(torch, _name))(functools.partial(_made, _name))
 
 
-@stands_in_for(torch.Tensor.new, always=True)
+@traced_for(torch.Size)
+def _size(control: ControlFlow, *args: Any) -> torch.Size:
+    """`torch.Size([h, w])` of tensors of one number: torch takes numbers only, and asks no tensor for its own."""
+    return torch.Size(*([plain_number(each) for each in given] if isinstance(given, list) else given for given in args))
+
+
+@stands_in_for(torch.Tensor.new, always=True, of_tensors=True)
 def _new(like: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     if kwargs or not any(holds_traced(each) for each in args):
         return NotImplemented
     return of_sizes_or_items(like.dtype, *args)
 
 
-@stands_in_for(torch.Tensor.new_tensor, always=True)
+@stands_in_for(torch.Tensor.new_tensor, always=True, of_tensors=True)
 def _new_tensor(like: torch.Tensor, data: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
     if not holds_traced(data):
         return NotImplemented

@@ -43,6 +43,39 @@ def _pixel_unshuffle(input: torch.Tensor, downscale_factor: Any) -> torch.Tensor
     return coarse.permute(order).reshape((*lead, channels * times * times, height // times, width // times))
 
 
+@stands_in_for(F.leaky_relu)
+def _leaky_relu(input: torch.Tensor, negative_slope: Any = 0.01, inplace: bool = False) -> Any:
+    if inplace:
+        return NotImplemented
+    return torch.where(input > 0, input, input * negative_slope)
+
+
+@stands_in_for(F.elu)
+def _elu(input: torch.Tensor, alpha: Any = 1.0, inplace: bool = False) -> Any:
+    if inplace:
+        return NotImplemented
+    return torch.where(input > 0, input, torch.expm1(input.clamp(max=0)) * alpha)
+
+
+@stands_in_for(F.scaled_dot_product_attention)
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: Any = 0.0,
+    is_causal: Any = False,
+    scale: Any = None,
+    enable_gqa: Any = False,
+) -> Any:
+    """A scale that is known only when the model runs is multiplied into the query."""
+    if not holds_symbol(scale) or holds_symbol((dropout_p, is_causal)):
+        return NotImplemented
+    return F.scaled_dot_product_attention(
+        query * scale, key, value, attn_mask, dropout_p, is_causal, scale=1.0, enable_gqa=enable_gqa
+    )
+
+
 def _fitted(transform: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     """Torch asks whether `n` is more or less than there is, and pads or cuts; padding and cutting does both."""
 

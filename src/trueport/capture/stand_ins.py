@@ -6,6 +6,8 @@ freeze it. The stand-ins compute the same with open sizes; they are used only wh
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +16,20 @@ import torch.nn.functional as F
 
 from trueport.capture.packed import pad_packed
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.torch_internals import outside_all_modes, padded_sequence_of_packed
+from trueport.torch_internals import (
+    FakeTensor,
+    FunctionalTensor,
+    outside_all_modes,
+    padded_sequence_of_packed,
+)
 
 _STAND_INS: dict[Callable[..., Any], Callable[..., Any]] = {}
 _FOR_FREE_SIZES: set[Callable[..., Any]] = set()
 """Functions that read the sizes of their tensors as plain numbers, and need their stand-in for those alone."""
 _ALWAYS: set[Callable[..., Any]] = set()
 """Functions that need their stand-in whatever they are given."""
+_OF_TENSORS: set[Callable[..., Any]] = set()
+"""Stand-ins that make something of tensors where others take numbers."""
 
 
 def stand_in_for(
@@ -34,10 +43,49 @@ def stand_in_for(
     if (
         function in _ALWAYS
         or holds_symbol(given)
+        or (replacement in _OF_TENSORS and isinstance(given[0], (list, tuple)) and _holds_traced_tensor(given[0]))
         or (function in _FOR_FREE_SIZES and holds_symbol([_sizes(each) for each in given]))
     ):
         return replacement
     return None
+
+
+def with_numbers(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Tensors of one value as the numbers that they hold, where a stand-in takes numbers: `torch.linspace(0, 1, n)`."""
+    replacement = _STAND_INS.get(function)
+    if (
+        replacement is None
+        or replacement in _OF_TENSORS
+        or not any(map(_is_or_holds_single, (*args, *kwargs.values())))
+    ):
+        return args, kwargs
+    parameters = inspect.signature(replacement).parameters
+    of_numbers = [p.name for p in parameters.values() if p.annotation not in ("torch.Tensor", torch.Tensor)]
+    named = dict(zip(parameters, args, strict=False))
+    made = tuple(_number(value) if name in of_numbers else value for name, value in named.items())
+    return (*made, *args[len(made) :]), {
+        name: _number(value) if name in of_numbers else value for name, value in kwargs.items()
+    }
+
+
+def _is_or_holds_single(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_is_or_holds_single, value))
+    return isinstance(value, torch.Tensor) and value.dim() == 0
+
+
+def _number(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(map(_number, value))
+    return value.item() if _is_or_holds_single(value) else value
+
+
+def _holds_traced_tensor(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(map(_holds_traced_tensor, data))
+    return isinstance(data, (FakeTensor, FunctionalTensor))
 
 
 def _sizes(given: Any) -> tuple[Any, ...]:
@@ -51,12 +99,14 @@ def holds_symbol(data: Any) -> bool:
 
 
 def stands_in_for(
-    *functions: Callable[..., Any], reads_sizes: bool = False, always: bool = False
+    *functions: Callable[..., Any], reads_sizes: bool = False, always: bool = False, of_tensors: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a stand-in; `reads_sizes` where a tensor of free sizes is enough to need it, `always` where it is
-    needed in any case."""
+    needed in any case, `of_tensors` where tensors of one value are no numbers to it."""
 
     def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
+        if of_tensors:
+            _OF_TENSORS.add(replacement)
         for function in functions:
             _STAND_INS[function] = replacement
             if reads_sizes:
@@ -68,12 +118,11 @@ def stands_in_for(
     return register
 
 
-@stands_in_for(torch.tensor, torch.as_tensor, torch.scalar_tensor)
+@stands_in_for(torch.tensor, torch.as_tensor, torch.scalar_tensor, of_tensors=True)
 def tensor_of(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
-    """A nested list that holds traced numbers, stacked."""
+    """A nested list that holds traced numbers or tensors, stacked."""
     if dtype is None:
-        kinds = _kinds(data)
-        dtype = torch.get_default_dtype() if float in kinds else torch.int64 if int in kinds else torch.bool
+        dtype = functools.reduce(torch.promote_types, _dtypes(data))
     if isinstance(data, (list, tuple)):
         return torch.stack([tensor_of(d, dtype=dtype) for d in data])
     if isinstance(data, torch.Tensor):
@@ -83,12 +132,28 @@ def tensor_of(data: Any, *, dtype: torch.dtype | None = None, device: Any = None
     return torch.full((), data, dtype=dtype)
 
 
-def _kinds(data: Any) -> set[type]:
+def _dtypes(data: Any) -> list[torch.dtype]:
+    """Of each item: a tensor keeps its own, and numbers get the usual one."""
     if isinstance(data, (list, tuple)):
-        return {kind for d in data for kind in _kinds(d)}
+        return [dtype for d in data for dtype in _dtypes(d)]
     if isinstance(data, torch.Tensor):
-        return {float if data.dtype.is_floating_point else bool if data.dtype is torch.bool else int}
-    return {{torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(data), type(data))}
+        return [data.dtype]
+    if isinstance(data, (bool, torch.SymBool)):
+        return [torch.bool]
+    return [torch.int64 if isinstance(data, (int, torch.SymInt)) else torch.get_default_dtype()]
+
+
+@stands_in_for(torch.arange, always=True, of_tensors=True)
+def _arange(*bounds: Any, step: Any = None, **options: Any) -> Any:
+    """With a step that is known only when the model runs: torch asks for its sign."""
+    if len(bounds) == 3 and step is None:
+        *bounds, step = bounds  # type: ignore[assignment]
+    numbers = [_number(each) for each in (*bounds, step)] if _is_or_holds_single(step) else [*bounds, step]
+    if not isinstance(numbers[-1], torch.SymInt) or not all(isinstance(n, (int, torch.SymInt)) for n in numbers):
+        return NotImplemented
+    start, end, step = numbers if len(numbers) == 3 else (0, *numbers)
+    count = torch.sym_max(-((start - end) // step), 0)
+    return (torch.arange(count) * step + start).to(options.get("dtype") or torch.int64)
 
 
 @stands_in_for(torch.linspace)
@@ -205,7 +270,7 @@ def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = Non
     return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
 
 
-@stands_in_for(F.linear_cross_entropy, always=True)
+@stands_in_for(F.linear_cross_entropy, always=True, of_tensors=True)
 def _linear_cross_entropy(*args: Any, options: Any = None, **named: Any) -> torch.Tensor:
     """In one go: the pieces in which torch computes it are for the gradient's sake."""
     return F.linear_cross_entropy(*args, **named)
@@ -216,7 +281,7 @@ def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
     return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
 
 
-stands_in_for(padded_sequence_of_packed())(pad_packed)
+stands_in_for(padded_sequence_of_packed(), of_tensors=True)(pad_packed)
 
 
 @stands_in_for(torch.tril_indices)

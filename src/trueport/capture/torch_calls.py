@@ -7,6 +7,7 @@ and turning gradients on inside forward (forces as derivatives of an energy) nee
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -22,7 +23,7 @@ from trueport.capture.maybe import present
 from trueport.capture.pieces import Cutting, chunk, split, unbind
 from trueport.capture.sequences import handed_on
 from trueport.capture.shapes import CannotBeCarried
-from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of
+from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of, with_numbers
 from trueport.capture.tracer import Tracer
 from trueport.torch_internals import (
     PAD_SEQUENCE,
@@ -112,7 +113,8 @@ class TorchCalls(TorchFunctionMode):
             return pieces
         elif func in _TAKING_LISTS and args and is_open(items := handed_on(args[0])):
             return _TAKING_LISTS[func](items, *args[1:], **kwargs)
-        elif (stand_in := stand_in_for(func, args, kwargs)) is not None:
+        elif (stand_in := stand_in_for(func, *(given := with_numbers(func, args, kwargs)))) is not None:
+            args, kwargs = given
             answer = stand_in(*args, **kwargs)
             if answer is not NotImplemented:
                 return answer
@@ -143,6 +145,8 @@ class TorchCalls(TorchFunctionMode):
     def _pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedList | None:
         """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
         given = _CUTTING[func](*args, **kwargs)
+        if isinstance(given.by, torch.Tensor) and given.by.dim() == 0:
+            given = replace(given, by=given.by.item())
         if not given.is_open:
             return None
         frame = self._tracer.places.asking_frame(through=getattr(func, "__code__", None))

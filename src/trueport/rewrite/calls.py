@@ -21,9 +21,9 @@ BUILTINS = frozenset(
 
 TENSOR_TYPES = frozenset(
     "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor"
-    " BoolTensor".split()
+    " BoolTensor Size".split()
 )
-"""Called, they make a tensor of numbers, and read each as a plain one."""
+"""Called, they make a tensor of numbers (or a size), and read each as a plain one."""
 ASKING_IN_C = TENSOR_TYPES | {"numel"}
 """`torch.Tensor([n])` and `x.shape.numel()` ask for plain numbers without any Python in between."""
 _MODULES = frozenset({"math", "np", "numpy", "itertools", "functools"})
