@@ -7,6 +7,7 @@ import inspect
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import trueport
 from tests.capture.helpers import assert_captured, assert_same
@@ -40,6 +41,27 @@ def test_what_lies_behind_a_view_is_refused():
     found = refused.value.diagnostics[0]
     assert "memory behind a view" in found.message
     assert found.where.line == inspect.getsourcelines(forward)[1] + 1
+
+
+def test_overlapping_chunks_of_what_was_padded_and_reshaped():
+    """Longformer: a view of all of a tensor has the same memory. Of no chunks, eager makes a tensor of size -1."""
+
+    def forward(x):
+        rows = x.shape[0]
+        x = F.pad(x, (0, 0, 0, -rows % 4)).view(-1, 4, 3).unsqueeze(0)
+        size, stride = list(x.size()), list(x.stride())
+        size[1], stride[1] = size[1] * 2 - 1, stride[1] // 2
+        return x.as_strided(size, stride)
+
+    faithful(forward, torch.randn(8, 3), free=({0},))
+
+
+def test_a_part_under_other_sizes_is_refused_as_well():
+    def forward(x):
+        return x[1:].view(-1).as_strided((2, 2), (1, 1), 0)
+
+    with pytest.raises(trueport.ExportError, match="memory behind a view"):
+        trueport.export(forward, (torch.randn(4, 3),))
 
 
 def test_replay_looks_at_values_and_not_at_strides():

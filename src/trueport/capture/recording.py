@@ -99,7 +99,7 @@ class Recording(ABC):
             if known is not None:
                 return known
         if op in BY_STRIDES:
-            must_be_its_memory(args[0], self.constants.producer(self.value(args[0])))
+            must_be_its_memory(args[0], self.value(args[0]), self.constants.producer)
         again = self._recorded_before(op, args, kwargs)
         if again is not None:
             return again

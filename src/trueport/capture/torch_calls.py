@@ -13,7 +13,8 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
-from trueport.capture import number_stand_ins as number_stand_ins  # importing it registers what it holds
+from trueport.capture import convolution_stand_ins as convolution_stand_ins  # importing it registers what it holds
+from trueport.capture import number_stand_ins as number_stand_ins  # the same
 from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
 from trueport.capture.arrays import holds_array, with_tensors
 from trueport.capture.comparisons import COMPARISONS

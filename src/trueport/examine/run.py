@@ -75,7 +75,17 @@ def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """One call on copies of the inputs, after which the model is left as the call left it."""
     args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
     with torch.set_grad_enabled(grad), without_compiler():
-        return job.model(*args, **kwargs)
+        outputs = job.model(*args, **kwargs)
+    _refuse_impossible(outputs)
+    return outputs
+
+
+def _refuse_impossible(outputs: Any) -> None:
+    """`as_strided` takes a size of -1 of an empty tensor, and no operator takes what it then gives."""
+    for leaf in flatten(outputs)[0]:
+        is_plain = isinstance(leaf.value, torch.Tensor) and not leaf.value.is_nested
+        if is_plain and any(size < 0 for size in leaf.value.shape):
+            raise RuntimeError(f"eager gives a tensor of size {tuple(leaf.value.shape)}, which no tensor can have")
 
 
 def all_leaves(job: Job, values: Sequence[object]) -> list[object]:
