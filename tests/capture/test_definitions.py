@@ -184,3 +184,57 @@ def test_weight_norm_along_any_axis(axis):
     v = torch.randn(2, 3, 4)
     g = torch.norm_except_dim(v, 2, axis) * 1.5
     faithful(lambda x: x + torch._weight_norm(v, g, axis), torch.randn(1, 2, 3, 4), free=ROWS)
+
+
+def saliency_of(layer):
+    def forward(x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            found = layer(x).tanh().flatten(1).sum()
+            return torch.autograd.grad(found, x)[0]
+
+    return forward
+
+
+@pytest.mark.parametrize(
+    ("layer", "sizes", "free"),
+    [
+        (nn.Conv2d(2, 3, 3, stride=2, padding=1), (2, 2, 6, 7), {0, 2, 3}),
+        (nn.Conv2d(4, 6, 3, groups=2, padding=1), (1, 4, 5, 5), {0}),
+        (nn.Conv1d(2, 3, 3, dilation=2, padding=1), (2, 2, 9), {0, 2}),
+        (nn.Conv3d(1, 2, 2), (1, 1, 3, 4, 3), None),
+    ],
+)
+def test_the_derivative_of_a_convolution_by_its_input(layer, sizes, free):
+    """An odd remainder (6 of a stride of 2 with a margin) has derivatives of its own at the far edge."""
+    layer.requires_grad_(False)
+    faithful(saliency_of(layer), torch.randn(*sizes), free=(free,))
+
+
+def test_the_derivative_of_a_convolution_by_its_weight():
+    layer = nn.Conv2d(2, 4, 3, stride=2, groups=2)
+
+    def forward(x):
+        with torch.enable_grad():
+            return torch.autograd.grad(layer(x).square().sum(), [layer.weight, layer.bias])
+
+    faithful(forward, torch.randn(2, 2, 8, 7), free=({0, 2},))
+
+
+def test_backward_in_forward_leaves_no_gradients_behind():
+    """Grad-CAM: what `backward()` adds to the parameters is read by nobody, and is no state."""
+
+    class Saliency(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+        def forward(self, x):
+            with torch.enable_grad():
+                x = x.detach().requires_grad_()
+                self.net(x).max(1).values.sum().backward()
+            return x.grad.abs()
+
+    model = Saliency().eval()
+    faithful(model, torch.randn(1, 1, 5, 6))
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -154,9 +154,47 @@ def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> tuple[torch.
     return v * (g / norms), norms
 
 
+def _convolution_backward(
+    grad: torch.Tensor,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    """Where forward takes derivatives (forces, saliency): of the input, the convolution that goes back, as far as the
+    input went; of the weight, the windows that met it times what came back."""
+    settings = list(stride), list(padding), list(dilation)
+    if transposed or len({*map(len, settings), weight.dim() - 2}) != 1 or (output_mask[1] and weight.dim() != 4):
+        return NotImplemented
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        steps, pads, gaps = settings
+        back = torch.convolution(grad, weight, None, steps, [0] * len(pads), gaps, True, [0] * len(pads), groups)
+        missing = [size - (made - pad) for size, made, pad in zip(input.shape[2:], back.shape[2:], pads, strict=True)]
+        edges = zip(reversed(pads), reversed(missing), strict=True)
+        of_input = F.pad(back, [each for pad, more in edges for each in (-pad, more)])
+    if output_mask[1]:
+        windows = F.unfold(input, tuple(weight.shape[2:]), dilation, padding, stride)  # type: ignore[arg-type]
+        parts = [
+            g.flatten(2).transpose(0, 1).flatten(1) @ x.transpose(1, 2).flatten(0, 1)
+            for x, g in zip(windows.chunk(groups, 1), grad.chunk(groups, 1), strict=True)
+        ]
+        of_weight = torch.cat(parts).reshape(weight.shape)
+    if output_mask[2]:
+        of_bias = grad.sum([0, *range(2, grad.dim())])
+    return of_input, of_weight, of_bias
+
+
 LAYERS: dict[OpOverload, Callable[..., Any]] = {
     aten.fractional_max_pool2d.default: _fractional_max_pool2d,
     aten.fractional_max_pool3d.default: _fractional_max_pool3d,
+    aten.convolution_backward.default: _convolution_backward,
     aten._weight_norm_interface.default: _weight_norm,
     aten._pdist_forward.default: _pdist,
     aten.bilinear.default: _bilinear,

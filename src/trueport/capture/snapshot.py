@@ -38,6 +38,9 @@ class Snapshot:
         scripted = torch.jit.ScriptModule
         self._modules = {path: m for path, m in model.named_modules() if not isinstance(m, scripted)}
         self._attributes = {path: dict(vars(m)) for path, m in self._modules.items()}
+        self._gradients = [(p, p.grad) for p in model.parameters() if p.requires_grad]
+        for parameter, _ in self._gradients:
+            parameter.grad = None  # `backward()` in forward would add to it
         self._held = [(held, copy.copy(held.container)) for held in held_by(model)]
 
     def rebound(self) -> list[Rebound]:
@@ -62,6 +65,8 @@ class Snapshot:
 
     def restore(self) -> None:
         """Put every attribute and every container back."""
+        for parameter, gradient in self._gradients:
+            parameter.grad = gradient
         for path, module in self._modules.items():
             vars(module).clear()
             vars(module).update(self._attributes[path])

@@ -64,6 +64,7 @@ def run_watched(
     except BaseException:
         before.put_back()
         raise
+    before.put_back_gradients()
     written = before.written()
     if written:
         outputs = _apart_from(before, outputs)
@@ -83,9 +84,9 @@ def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
 def _refuse_impossible(outputs: Any) -> None:
     """`as_strided` takes a size of -1 of an empty tensor, and no operator takes what it then gives."""
     for leaf in flatten(outputs)[0]:
-        is_plain = isinstance(leaf.value, torch.Tensor) and not leaf.value.is_nested
-        if is_plain and any(size < 0 for size in leaf.value.shape):
-            raise RuntimeError(f"eager gives a tensor of size {tuple(leaf.value.shape)}, which no tensor can have")
+        value = leaf.value
+        if isinstance(value, torch.Tensor) and not value.is_nested and any(size < 0 for size in value.shape):
+            raise RuntimeError(f"eager gives a tensor of size {tuple(value.shape)}, which no tensor can have")
 
 
 def all_leaves(job: Job, values: Sequence[object]) -> list[object]:

@@ -93,6 +93,8 @@ class Snapshot:
         self._copy_parameters = sum(sizes.values()) <= SMALL_ENOUGH_TO_COPY
         for path, module in model.named_modules():
             self._module(module, f"{path}." if path else "")
+        copied = self._copy_parameters
+        self._gradients = [(p, p.grad.clone() if p.grad is not None and copied else p.grad) for p in model.parameters()]
 
     def written(self) -> tuple[str, ...]:
         """Names of the attributes, buffers and parameters that differ from what they were."""
@@ -109,7 +111,14 @@ class Snapshot:
         """Make the model what it was."""
         for cell in self._cells:
             cell.put_back()
+        self.put_back_gradients()
         self.tensors = [tensor.put_back() for tensor in self.tensors]
+
+    def put_back_gradients(self) -> None:
+        """What `backward()` in forward adds to them; no call reads them, so they count as nothing written."""
+        for parameter, before in self._gradients:
+            if parameter.grad is not before:
+                parameter.grad = before.clone() if before is not None and self._copy_parameters else before
 
     def shares_memory(self, tensor: torch.Tensor) -> bool:
         """Whether `tensor` is a view of something that the model owns."""
