@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+import trueport
 from tests.capture.helpers import FREE, assert_captured, assert_exported
 
 ROWS = ({0: FREE},)
@@ -224,7 +226,6 @@ def test_a_free_size_of_one_still_broadcasts():
 
 def test_squeeze_of_a_free_axis_is_settled_by_eager():
     """`squeeze()` drops an axis of 1, so what it returns has another rank there: told, never silent."""
-    import trueport
 
     def model(y):
         return y.squeeze(0) * 2
@@ -246,3 +247,17 @@ def test_a_slice_of_one_kept_row_broadcasts_against_the_kept():
         return kept - kept[:1]
 
     both(model, (x(4, 3),), MANY)
+
+
+@pytest.mark.parametrize("squeezed", [lambda x: x.squeeze(), lambda x: x.squeeze(1)])
+def test_squeeze_of_a_free_axis_names_the_size_and_a_way_out(squeezed):
+    """pytorch/pytorch#36796. With one column, eager drops the axis: no ONNX value has now one axis and now two."""
+
+    def model(x):
+        return squeezed(x) * 2
+
+    shapes = ({1: torch.export.Dim.DYNAMIC},)
+    (found,) = [d for d in trueport.check(model, (x(3, 4),), dynamic_shapes=shapes).diagnostics if d.is_error]
+    assert found.code == "TP803" and 'Dim("x_dim1", min=2)' in found.fix
+    never_one = ({1: torch.export.Dim("x_dim1", min=2)},)
+    assert trueport.export(model, (x(3, 4),), dynamic_shapes=never_one).report.verified

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrizations
 
+import trueport
 from tests.capture.helpers import FREE, assert_captured, assert_exported
 from trueport.load.request import make_job
 
@@ -442,3 +443,18 @@ def test_the_order_of_products_that_an_installed_opt_einsum_would_choose_by_size
 
     both(model, (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
     assert backend.enabled
+
+
+def test_derivatives_by_torch_func():
+    net = nn.Sequential(nn.Linear(3, 4), nn.Softplus(), nn.Linear(4, 1)).requires_grad_(False)
+
+    def energy(point):
+        return net(point).squeeze()
+
+    def model(points):
+        forces = torch.func.vmap(torch.func.grad(energy))(points)
+        curvature = torch.func.vmap(torch.func.hessian(energy))(points).diagonal(dim1=-2, dim2=-1).sum(-1)
+        _, along = torch.func.jvp(net, (points,), (torch.ones_like(points),))
+        return forces, curvature, along, torch.func.vmap(torch.func.jacrev(net))(points)
+
+    assert trueport.export(model, (torch.randn(2, 3),)).report.verified

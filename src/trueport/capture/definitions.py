@@ -34,6 +34,17 @@ def _squeeze(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.squeeze([axis for axis, size in enumerate(tensor.shape) if size == 1])
 
 
+def _squeeze_axis(tensor: torch.Tensor, dim: int) -> Any:
+    """An axis of a free size stays, which is wrong where the size is 1: noted, as above."""
+    if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+        return NotImplemented
+    return tensor.squeeze([dim] if tensor.shape[dim] == 1 else [])
+
+
+def _zeros(size: Any, **options: Any) -> torch.Tensor:
+    return torch.zeros(size, **options)
+
+
 def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     """Torch broadcasts the two by plain sizes."""
     if dim is None:
@@ -103,6 +114,8 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 DEFINITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.fill_diagonal_.default: _fill_diagonal_,
     aten.squeeze.default: _squeeze,
+    aten.squeeze.dim: _squeeze_axis,
+    aten._efficientzerotensor.default: _zeros,
     aten.tensor_split.sections: _tensor_split,
     aten.tensor_split.tensor_indices_or_sections: _tensor_split_at,
     aten._unsafe_masked_index.default: _unsafe_masked_index,

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import sympy
 import torch
 
-from trueport.capture.graph import Graph, Value
+from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
+from trueport.source import line_of
 from trueport.verify.arms import ArmCheck
 from trueport.verify.assumptions import first_broken, readable
 from trueport.verify.check import Options, check_model, limits_for
@@ -85,11 +87,17 @@ def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
     if assumption is None:
         return None
     held = readable(graph, assumption)
-    return Divergence(
-        assumption.place,
-        f"was traced with {held}, which does not hold here",
-        f"write the line so that it does the same for every size, or declare the range in which {held}",
-    )
+    return Divergence(assumption.place, f"was traced with {held}, which does not hold here", _way_out(assumption, held))
+
+
+def _way_out(assumption: SizeAssumption, held: str) -> str:
+    never_one = assumption.expr.func is sympy.Ne and set(assumption.expr.args) >= {sympy.Integer(1)}
+    if not never_one or len(assumption.symbols) != 1 or not any(arg.is_Symbol for arg in assumption.expr.args):
+        return f"write the line so that it does the same for every size, or declare the range in which {held}"
+    where = assumption.place.where
+    squeezes = "squeeze(" in (line_of(where.file, where.line) or "") if where is not None else False
+    line = "drop only axes that always have one item: .squeeze(-1)" if squeezes else "write it for every size"
+    return f'{line}; or declare that there is never just one: Dim("{assumption.symbols[0]}", min=2)'
 
 
 def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:
