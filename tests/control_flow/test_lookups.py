@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import warnings
 
 import pytest
 import torch
@@ -78,6 +79,8 @@ def test_text_in_a_message():
         if t > 5:
             raise ValueError(f"{t.item():03d} is too large, {x.mean().item():.3f}")
         print(f"{t.item():03d}", "%.2f" % x.sum(), str(t.item()))  # noqa: UP031
+        if t < 0:
+            warnings.warn(f"{t.item()} of {x.shape}, {x.mean().item():.3f}", stacklevel=1)
         return x * t
 
     assert_kept_alive(model, THREE[1], THREE)

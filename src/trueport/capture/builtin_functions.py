@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
-from trueport.capture.texts import OpenText
+from trueport.capture.texts import Message, OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
@@ -288,6 +289,12 @@ def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
     if args and isinstance(args[0], Chosen):
         return args[0].made(str)
     return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
+
+
+@traced_for(warnings.warn)
+def _warn(_: ControlFlow, message: Any, *args: Any, **kwargs: Any) -> None:
+    """Python asks whether it has warned of a text before; of the text of a traced number it cannot."""
+    warnings.warn(str.__str__(message) if isinstance(message, Message) else message, *args, **kwargs)
 
 
 @traced_for(dict)
