@@ -20,7 +20,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence
-from trueport.capture.texts import Message, OpenText
+from trueport.capture.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
@@ -292,9 +292,8 @@ def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 
 @traced_for(warnings.warn)
-def _warn(_: ControlFlow, message: Any, *args: Any, **kwargs: Any) -> None:
-    """Python asks whether it has warned of a text before; of the text of a traced number it cannot."""
-    warnings.warn(str.__str__(message) if isinstance(message, Message) else message, *args, **kwargs)
+def _warn(_: ControlFlow, *_args: Any, **_kwargs: Any) -> None:
+    """Eager has warned where it came by; a graph cannot, and the trace comes to places where eager did not."""
 
 
 @traced_for(dict)

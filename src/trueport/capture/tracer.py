@@ -23,6 +23,7 @@ from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.demand import Demand
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Region, Value, Weight
+from trueport.capture.left_open_size import RESHAPES, with_all_sizes
 from trueport.capture.memory import set_value
 from trueport.capture.modes import Functionaliser, Recorder
 from trueport.capture.quantised import after as after_quantised
@@ -102,6 +103,8 @@ class Tracer(Recording):
         if op in TAKES_MASKS:
             with self._definition():
                 args = with_masks_of_bools(args)
+        elif op in RESHAPES:
+            args = with_all_sizes(args)
         if self.writes.sharing.stale:
             self._check_read((args, tuple(kwargs.values())))
         if way is Way.RECORD:

@@ -1,0 +1,51 @@
+"""The -1 of a reshape, worked out by cancelling sizes.
+
+Torch divides, and asks first whether the other sizes are all larger than 0; of a size that depends on values, or that a
+branch has chosen, it cannot know. Eager refuses a -1 beside a 0, so nothing is lost by not asking.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from trueport.torch_internals import OpOverload
+
+aten = torch.ops.aten
+
+RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
+
+
+def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a reshape with no size left open, where torch would ask in vain."""
+    tensor, wanted, *others = args
+    given = [size for size in wanted if not _is_open(size)]
+    if len(given) != len(wanted) - 1 or not any(_depends_on_values(size) for size in given):
+        return args
+    left = list(tensor.shape)
+    divisors = [size for size in given if not _cancelled(left, size)]
+    missing = math.prod(left) // math.prod(divisors) if divisors else math.prod(left)
+    return (tensor, [missing if _is_open(size) else size for size in wanted], *others)
+
+
+def _depends_on_values(size: Any) -> bool:
+    return isinstance(size, torch.SymInt) and not size.node.has_hint()
+
+
+def _is_open(size: Any) -> bool:
+    return isinstance(size, int) and size == -1
+
+
+def _cancelled(left: list[Any], size: Any) -> bool:
+    """Whether it was one of the sizes that are left, which then has gone."""
+    for i, other in enumerate(left):
+        if _expression(size) == _expression(other):
+            del left[i]
+            return True
+    return False
+
+
+def _expression(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
