@@ -212,10 +212,9 @@ def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
 
 @traced_for(type)
 def _type(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(args[0]))
-    if plain is not None and len(args) == 1:
-        return plain
-    return args[0].made(type) if isinstance(args[0], Chosen) and len(args) == 1 else type(*args, **kwargs)
+    if len(args) == 1 and isinstance(args[0], Chosen):
+        return args[0].made(type)
+    return type_of(args[0]) if len(args) == 1 else type(*args, **kwargs)
 
 
 @traced_for(round)
@@ -269,18 +268,22 @@ def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> Any:
     return is_instance(value, kinds)
 
 
+_PLAIN_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+def type_of(value: Any) -> type:
+    """The type that a traced number or container has in eager."""
+    told_by = value if isinstance(value, TracedList) else type(value)
+    kind: type = getattr(told_by, "stands_for", type(value))
+    return _PLAIN_TYPES.get(type(value), kind)
+
+
 def is_instance(value: Any, kinds: Any) -> bool:
-    """Whether something is an instance of what eager has there: the pieces that torch cuts are a tuple."""
-    if isinstance(value, TracedList):
-        return issubclass(value.stands_for, kinds)
-    return builtins.isinstance(value, kinds) or _stands_for(value, kinds)
-
-
-def _stands_for(value: Any, kinds: Any) -> bool:
-    """Whether a traced number is an instance of what the plain one would be."""
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-    plain = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}.get(type(value))
-    return plain is not None and any(isinstance(k, type) and issubclass(plain, k) for k in wanted)
+    """Whether a traced number or container is an instance of what the plain one would be."""
+    plain = type_of(value)
+    if plain is type(value):
+        return builtins.isinstance(value, kinds)
+    return issubclass(plain, kinds) or (type(value) in _PLAIN_TYPES and builtins.isinstance(value, kinds))
 
 
 @traced_for(str)

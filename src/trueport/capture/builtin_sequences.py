@@ -12,7 +12,7 @@ import torch
 
 from trueport.capture.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.generators import Generated
-from trueport.capture.lists import is_open
+from trueport.capture.lists import TracedList, is_open
 from trueport.capture.pieces import unbind
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sets import TracedSet
@@ -189,7 +189,8 @@ def _tuple(control: ControlFlow, *args: Any) -> Any:
 def _all_of(control: ControlFlow, items: Any, sequence: OpenSequence) -> Any:
     """A list of its own of what has an open length: the same items, which are gone through only where one must."""
     if is_open(items):
-        made = items.copy()
+        made = TracedList.of(items.held)
+        made.place = items.place
     elif isinstance(items, torch.Tensor):
         made = unbind(items).cut()
     else:

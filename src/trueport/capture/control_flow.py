@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture import builtin_order, builtin_sequences, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
+from trueport.capture import builtin_order, builtin_sequences, deques, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement

@@ -6,6 +6,7 @@ import dis
 import functools
 import re
 import traceback
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,9 +46,9 @@ class NeedsRewrite(BaseException):
         self.code, self.place, self.roots = code, place, roots
 
 
-def _new_list() -> list[Any]:
-    made: list[Any] = RUNTIME_FUNCTIONS.list_([])
-    return made
+def _traced(kind: type) -> Callable[[], Any]:
+    """What makes a list or a deque that may be left open, in place of the type: `field(default_factory=list)`."""
+    return lambda: RUNTIME_FUNCTIONS.traced(kind)()
 
 
 class NeedsTail(BaseException):
@@ -139,8 +140,17 @@ class Demand:
                 continue
             if init.__code__.co_filename != _GENERATED:
                 self.require_code(init.__code__, places.here(), (cls,))
-            elif self._rewriting is not None and self._rewriting.exchange(init.__closure__ or (), list, _new_list):
-                self._raise(NeedsTail(init.__code__.co_firstlineno))
+            else:
+                self._require_factories(init, type(container), places)
+
+    def _require_factories(self, init: FunctionType, kind: type, places: Places) -> None:
+        """Ask for the `default_factory`s of a dataclass, whose `__init__` nobody wrote: types, and functions."""
+        cells = init.__closure__ or ()
+        if self._rewriting is not None and self._rewriting.exchange(cells, kind, _traced(kind)):
+            self._raise(NeedsTail(init.__code__.co_firstlineno))
+        for made_by in (cell.cell_contents for cell in cells):
+            if isinstance(made_by, FunctionType) and not places.is_foreign(made_by.__code__):
+                self.require_code(made_by.__code__, places.here(), (made_by,))
 
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""

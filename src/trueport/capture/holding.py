@@ -45,6 +45,10 @@ class HoldingList(list):  # type: ignore[type-arg]
         made.hold(parts)
         return made
 
+    def holding(self, parts: Parts) -> Self:
+        """Another of its kind."""
+        return type(self).of(parts)
+
     @classmethod
     def of_numbers(cls, tensor: torch.Tensor) -> Self:
         """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""

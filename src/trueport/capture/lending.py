@@ -1,8 +1,9 @@
-"""`isinstance`, lent to the modules of the user's code for the time of a trace.
+"""`isinstance` and `type`, lent to the modules of the user's code for the time of a trace.
 
-`isinstance(n, int)` decides without asking the number, so nothing would tell that its function has to be rewritten. A
-name in a module goes before the builtin of that name: the user's modules, and those of the model's classes, have one
-that knows what traced numbers stand for. It is taken back when the trace ends, and is the builtin on other threads.
+`isinstance(n, int)` and `type(n) is float` decide without asking the number, so nothing would tell that their function
+has to be rewritten. A name in a module goes before the builtin of that name: the user's modules, and those of the
+model's classes, have one that knows what traced numbers stand for. It is taken back when the trace ends, and is the
+builtin on other threads.
 """
 
 from __future__ import annotations
@@ -16,30 +17,50 @@ from typing import Any
 
 import torch
 
-from trueport.capture.builtin_functions import is_instance
+from trueport.capture.builtin_functions import is_instance, type_of
 from trueport.rewrite.runtime import TRACE
 from trueport.source import Where
 
-_NAME = "isinstance"
 _NOT_USERS = (torch.__path__[0], sys.base_prefix, "<")
 
 
 @contextlib.contextmanager
-def lent_isinstance(model: torch.nn.Module) -> Iterator[None]:
+def lent_builtins(model: torch.nn.Module) -> Iterator[None]:
     lent = []
     for module in _modules(model):
-        if _NAME not in vars(module):
-            vars(module)[_NAME] = _isinstance
-            lent.append(vars(module))
+        for name, stand_in in _LENT.items():
+            if name not in vars(module):
+                vars(module)[name] = stand_in
+                lent.append((vars(module), name))
     try:
         yield
     finally:
-        for names in lent:
-            names.pop(_NAME, None)
+        for names, name in lent:
+            names.pop(name, None)
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    return is_instance(value, kinds) if TRACE.trace is not None else builtins.isinstance(value, kinds)
+    if TRACE.trace is None:
+        return builtins.isinstance(value, kinds)
+    return is_instance(value, kinds)
+
+
+class _AskingType(type):
+    """Makes a `type` that is the builtin in every way but one: what it says of a traced value."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and TRACE.trace is not None:
+            return type_of(args[0])
+        return type(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return builtins.isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+_LENT = {"isinstance": _isinstance, "type": _AskingType("type", (type,), {})}
 
 
 def _modules(model: torch.nn.Module) -> Iterator[ModuleType]:

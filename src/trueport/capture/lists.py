@@ -61,7 +61,7 @@ class TracedList(HoldingList):
 
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
-            return TracedList(list.__mul__(self, times))
+            return self.holding(Parts.plain(list.__mul__(self, times)))
         if self._parts is None and isinstance(times, torch.SymInt):
             return _repeated(self, times)
         if isinstance(times, int):
@@ -76,9 +76,11 @@ class TracedList(HoldingList):
         return self
 
     def copy(self) -> TracedList:
-        made = TracedList.of(self.held)
+        made = self.holding(self.held)
         made.stands_for, made.place = self.stands_for, self.place
         return made
+
+    __copy__ = copy
 
     def clear(self) -> None:
         self._about_to_change()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,9 +109,10 @@ class Learner:
             return self._learn_filling(change, mark)
         if (id(change.container), None) in self._plan.contents:
             return False
-        if isinstance(change.container, list) and len(change.before) != len(change.after):
+        if isinstance(change.container, (list, deque)) and len(change.before) != len(change.after):
             self._plan.tracer.demand.require_makers(change.owner, self._plan.tracer.places, change.container)
-        slot = Slot("a container", change.before)
+            self._plan.made_before(change)
+        slot = Slot(change.name.strip("`"), change.before)
         self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
         return True
 

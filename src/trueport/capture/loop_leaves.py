@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trueport.capture.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen
-from trueport.capture.loop_plan import Plan
+from trueport.capture.loop_plan import FirstRoundDiffers, Plan
 from trueport.capture.slots import Carried, Slot
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import UNBOUND
@@ -43,6 +43,8 @@ class Leaves:
         return leaf
 
     def _first_guess(self, before: Any, start: Any, end: Any, mark: int, slot: Slot) -> Carried | None:
+        if start is None and isinstance(end, (torch.Tensor, *_PLAIN, *Symbolic)):
+            raise FirstRoundDiffers(self._plan)  # an item of a tuple or a list, which nobody asks `is None` of
         if isinstance(end, torch.Tensor):
             if before is UNBOUND or not isinstance(start, torch.Tensor):
                 return self._as_tensor(before, end, mark)

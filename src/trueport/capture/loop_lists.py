@@ -82,6 +82,12 @@ class FilledList:
         except NotAlike:
             return None
 
+    def holding(self, parts: Parts) -> TracedList:
+        """A list for the name: of the kind that it held before the loop."""
+        assert self.holder is not None
+        made: TracedList = self.holder.before.holding(parts)
+        return made
+
     def leave(self, turns: Sequence[tuple[torch.Tensor, ...]] | None, place: Place) -> TracedList:
         """The list after the loop: what it held before, then rows of what the appends of each round gave, in turn."""
         parts = self.before
@@ -91,7 +97,7 @@ class FilledList:
                 for turn in zip(*turns, strict=True)
             ]
             parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
-        made = self.container if self.container is not None else TracedList()
+        made = self.container if self.container is not None else self.holding(parts)
         made.hold(parts)
         made.place = place
         return made

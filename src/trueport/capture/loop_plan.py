@@ -18,7 +18,7 @@ from trueport.capture.merging import describe
 from trueport.capture.out_of_date import spoiled
 from trueport.capture.sharing import Memory
 from trueport.capture.slots import Carried, Content, Round, Slot
-from trueport.capture.world import fill
+from trueport.capture.world import Change, fill
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
@@ -28,6 +28,14 @@ from trueport.torch_internals import memory_of
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
+
+
+class FirstRoundDiffers(BaseException):
+    """A name that is None before the loop is given to code that asks about it where the trace cannot see."""
+
+    def __init__(self, plan: object) -> None:
+        super().__init__()
+        self.plan = plan
 
 
 class Plan:
@@ -142,6 +150,20 @@ class Plan:
                     place=self.place,
                     label="changes the length of the list",
                     fix="put tensors of one dtype and number of axes into the list",
+                )
+            ]
+        )
+
+    def made_before(self, change: Change) -> NoReturn:
+        kind = type(change.container).__name__
+        raise ExportError(
+            [
+                ArmsDisagree(
+                    message=f"this loop changes the length of {change.name},"
+                    f" a {kind} that was there before the model ran",
+                    place=self.place,
+                    label=f"changes the length of {change.name}",
+                    fix=f"make the {kind} where the model runs, in `forward`; or keep what it holds in a buffer",
                 )
             ]
         )

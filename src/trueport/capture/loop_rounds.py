@@ -10,20 +10,12 @@ import torch
 from trueport.capture.graph import Number
 from trueport.capture.last_values import last_values
 from trueport.capture.lists import Parts, TracedList
-from trueport.capture.loop_plan import Plan
+from trueport.capture.loop_plan import FirstRoundDiffers, Plan
 from trueport.capture.slots import Carried, Round, Slot
 from trueport.capture.world import World
 from trueport.torch_internals import memory_of
 
 Step = Callable[[Any], Any]
-
-
-class FirstRoundDiffers(BaseException):
-    """A name that is None before the loop is given to code that asks about it where the trace cannot see."""
-
-    def __init__(self, plan: object) -> None:
-        super().__init__()
-        self.plan = plan
 
 
 class Rounds:
@@ -76,7 +68,7 @@ class Rounds:
             filled.enter(traced, self._entering(filled.slot, traced))
         for filled in self._plan.lists:
             if filled.holder is not None:
-                traced.copies[id(filled.holder)] = TracedList.of(Parts((traced.rows[id(filled)],)))
+                traced.copies[id(filled.holder)] = filled.holding(Parts((traced.rows[id(filled)],)))
         present = zip(self._plan.slots, self._plan.state.get(), strict=True)
         self._plan.state.put(tuple(self._listed(slot, traced) if slot.rows else value for slot, value in present))
         for content in self._plan.contents.values():

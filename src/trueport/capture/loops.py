@@ -16,9 +16,9 @@ import torch
 from trueport.capture.graph import Region
 from trueport.capture.lists import Unfilled
 from trueport.capture.loop_learning import Learner
-from trueport.capture.loop_plan import Plan
+from trueport.capture.loop_plan import FirstRoundDiffers, Plan
 from trueport.capture.loop_results import Results
-from trueport.capture.loop_rounds import FirstRoundDiffers, Rounds, Step
+from trueport.capture.loop_rounds import Rounds, Step
 from trueport.capture.loop_views import OpenRound
 from trueport.capture.sharing import Memory
 from trueport.rewrite.runtime import State
@@ -73,6 +73,7 @@ class Loops:
             mark = self._tracer.symbols.shapes.mark()
             try:
                 traced = rounds.trace(step, 0 if first_round else None)
+                learned = learner.learn(traced, mark)
             except FirstRoundDiffers as differs:
                 if differs.plan is not plan:
                     raise
@@ -82,7 +83,7 @@ class Loops:
                     raise
                 first_round = True  # a list that only later rounds read: the very first round tells what is put into it
                 continue
-            if not learner.learn(traced, mark) and not first_round:
+            if not learned and not first_round:
                 Results(plan).finish(traced, trips, first, mark, learner.tangles)
                 return True
             first_round = False

@@ -89,7 +89,7 @@ class Merging:
             return then if isinstance(then, Disagreement) else orelse
         if _is_number(then) and _is_number(orelse):
             return self._numbers(then, orelse)
-        if isinstance(then, list) and isinstance(orelse, list) and TracedList in (type(then), type(orelse)):
+        if any(isinstance(side, TracedList) for side in (then, orelse)) and _type(then) is _type(orelse):
             return merged_list(self, then, orelse, name)
         if isinstance(then, TracedDict) and isinstance(orelse, TracedDict):
             return merged_dict(self, then, orelse)

@@ -59,7 +59,7 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
     if len(then) == len(orelse):
         return [merging.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
     lengths = (f"{len(then)} items long", f"{len(orelse)} items long")
-    return [Disagreement("a list", *lengths, merging.place, merging.again)]
+    return [Disagreement(change.name, *lengths, merging.place, merging.again)]
 
 
 def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any], change: Change) -> dict[Any, Any]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str) -> TracedList:
-    made = TracedList.of(merged_parts(merging, _held(then), _held(orelse), name))
+    kind = next(items for items in (then, orelse) if isinstance(items, TracedList))
+    made = kind.holding(merged_parts(merging, _held(then), _held(orelse), name))
     made.place = merging.place
     if kind_of_container(then) is kind_of_container(orelse):
         made.stands_for = kind_of_container(then)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +79,9 @@ class Slot:
         """What it is made of these leaves: a list or a dict that may be left open, where it began as one."""
         assert self.structure is not None
         built = self.structure.build(values)
-        kind = type(self.before)
-        return kind(built) if kind in (TracedList, TracedDict) and type(built) in (list, dict) else built
+        if isinstance(self.before, TracedList) and type(built) in (list, deque):
+            return self.before.holding(Parts.plain(built))
+        return TracedDict(built) if type(self.before) is TracedDict and type(built) is dict else built
 
 
 @dataclass

@@ -21,7 +21,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.failures import diagnose
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, is_carried
 from trueport.capture.higher_order import higher_order_functions
-from trueport.capture.lending import lent_isinstance
+from trueport.capture.lending import lent_builtins
 from trueport.capture.number_methods import numbers_like_pythons
 from trueport.capture.returned import outputs_of, told_of
 from trueport.capture.snapshot import Snapshot, Surroundings
@@ -124,7 +124,7 @@ def _trace(
             _modes(tracer),
             _module_paths(job.model, tracer),
             _control_flow(tracer, [job.model, *around.users]),
-            lent_isinstance(job.model),
+            lent_builtins(job.model),
             caches_left_alone(job.model, tracer.places, demand.through_caches),
             numbers_like_pythons(tracer.places),
             arrays_of_traced_numbers(),

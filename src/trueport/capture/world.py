@@ -44,6 +44,13 @@ class Change:
     are_attributes: bool = False
     """Whether the container is what an object keeps its attributes in."""
 
+    @property
+    def name(self) -> str:
+        """What the user calls it, as far as that can be told."""
+        held = getattr(self.owner, "__dict__", {}).items()
+        name = next((name for name, value in held if value is self.container), None)
+        return f"a {type(self.container).__name__}" if name is None else f"`{name}`"
+
     def apart(self, tracer: Tracer) -> Change:
         """While the region is still open: items of a list that it wrote in place are taken as they are now."""
         written = tracer.writes.written_here() if isinstance(self.after, Parts) else ()
@@ -172,7 +179,7 @@ def as_left(value: Any, contents: Contents) -> Any:
         return value
     held = contents.get(id(value))
     if isinstance(value, TracedList):
-        return value if held is None else TracedList.of(held)
+        return value if held is None else value.holding(held)
     if isinstance(value, (set, deque)):
         return value if held is None or isinstance(held, Unsure) else type(value)(held)
     if isinstance(value, TracedDict):
