@@ -171,7 +171,8 @@ def _list(control: ControlFlow, *args: Any) -> Any:
     if args and isinstance(args[0], Generated):
         return args[0].collected()
     sequence = control.sequence(args[0]) if args else None
-    return control.new_list(*args) if sequence is None else _all_of(control, args[0], sequence)
+    given = args[0] if args else ()
+    return control.new_list(given) if sequence is None else _all_of(control, given, sequence)
 
 
 @traced_for(tuple)

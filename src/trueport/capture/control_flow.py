@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from trueport.capture import builtin_order, builtin_sequences, deques, iterating
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
+from trueport.capture.escapes import Escape
 from trueport.capture.forks import Forking, Forks
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
@@ -100,6 +102,9 @@ class ControlFlow(Questions):
                 raise Forking(run, number, test, place) from None
             raise
         if arms[0].raised and arms[1].raised:
+            if type(arms[0].raised) is not type(arms[1].raised):
+                for arm in arms:
+                    self._raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:
@@ -196,7 +201,14 @@ class ControlFlow(Questions):
         if caught is not None:
             self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
             fork()
+            if caught.loop is not None:
+                self.tracer.demand.want_escape(caught.loop, kind)
         refuse_if_caught(kind, self.tracer.places)
+
+    def escape(self, state: State) -> Escape | None:
+        frame = sys._getframe(2)
+        kinds = self.tracer.demand.escapes.get((frame.f_code.co_filename, frame.f_lineno))
+        return None if kinds is None else Escape(self, tuple(kinds), state)
 
     def forked(self, block: Callable[[], Any], state: State) -> Any:
         return self.forks.trace(block, state)
@@ -300,7 +312,8 @@ class ControlFlow(Questions):
                     break
             return truth
 
-        tried = self.trace_arm(rounds, state, state.get())
+        with self.forks.running(None):  # what is tried here belongs to no statement that could be begun anew
+            tried = self.trace_arm(rounds, state, state.get())
         return tried.raised is None and not isinstance(tried.returned, bool)
 
     def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:

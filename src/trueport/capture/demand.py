@@ -74,6 +74,8 @@ class Demand:
         """Set where a statement did not come to the same branches again."""
         self._parting: set[tuple[str, int]] = set()
         """The lines of branches for whose ways a statement around them is run."""
+        self.escapes: dict[tuple[str, int], set[type[Exception]]] = {}
+        """By file and line of a loop: the errors that leave it, and are caught outside of it."""
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
@@ -181,6 +183,13 @@ class Demand:
         if self._rewriting.add_tail(code, fork):
             self._forks_left -= 1
             self._raise(NeedsTail(fork.line))
+
+    def want_escape(self, loop: tuple[str, int], kind: type[Exception]) -> None:
+        """Start again with a loop that errors of this kind may leave; returns where that was tried."""
+        known = self.escapes.setdefault(loop, set())
+        if kind not in known:
+            known.add(kind)
+            self._raise(NeedsTail(loop[1]))
 
     def give_up_forks(self) -> NoReturn:
         """Start again, and run no statement for each of its ways."""

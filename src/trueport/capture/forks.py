@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_WAYS = 8
 """Branches that one statement is run for: each may double it."""
-_MOST_FORKINGS = 40
+_MOST_FORKINGS = 200
 """In one trace, of all statements: those in the arms of others are run for each of theirs."""
 
 

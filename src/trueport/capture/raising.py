@@ -20,6 +20,7 @@ from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import ExportError
 from trueport.rewrite.asking import UNBOUND
 from trueport.rewrite.functions import Refused, find_definition
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 
 
@@ -87,21 +88,59 @@ class Catcher:
     line: int
     where: Where
     """The line that says so."""
+    loop: tuple[str, int] | None = None
+    """The file and the line of the innermost loop that the error would have to leave before."""
+
+
+_LOOPS = (RUNTIME_FUNCTIONS.for_.__code__, RUNTIME_FUNCTIONS.while_.__code__)
+"""Where rewritten code goes into a loop."""
 
 
 def catcher(kind: type[Exception], places: Places) -> Catcher | None:
     """The `try` or `with` of the user's that would catch an error raised here."""
     names = {base.__name__ for base in kind.__mro__}
     frame: FrameType | None = sys._getframe(1)
+    entered, loops = _entered(frame), list[tuple[str, int]]()
     while frame is not None and not places.is_outermost(frame):
         if not places.is_foreign(frame.f_code):
             file = frame.f_code.co_filename
-            for attempt in _around("".join(linecache.getlines(file)), frame.f_lineno):
+            source = "".join(linecache.getlines(file))
+            for attempt in _around(source, frame.f_lineno):
                 line = _catching_line(attempt, names, frame, places)
                 if line is not None:
-                    return Catcher(frame.f_code, attempt.lineno, Where(file, line, frame.f_code.co_qualname))
+                    where = Where(file, line, frame.f_code.co_qualname)
+                    loops += ((file, at) for at in loops_around(source, frame.f_lineno, attempt.lineno))
+                    return Catcher(
+                        frame.f_code, attempt.lineno, where, next((loop for loop in loops if loop in entered), None)
+                    )
+            loops += ((file, at) for at in loops_around(source, frame.f_lineno))
         frame = frame.f_back
     return None
+
+
+def _entered(frame: FrameType | None) -> set[tuple[str, int]]:
+    """The loops that run just now: file and line."""
+    found = set()
+    while frame is not None and frame.f_back is not None:
+        if frame.f_code in _LOOPS:
+            found.add((frame.f_back.f_code.co_filename, frame.f_back.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def loops_around(source: str, line: int, inside: int = 0) -> list[int]:
+    """The lines that tell what the loops around a line go through, innermost first, of those that begin behind one."""
+    found = (loop for loop in _loops(source) if loop.lineno > inside and _is_within(line, loop.body))
+    return [loop.test.lineno if isinstance(loop, ast.While) else loop.iter.lineno for loop in found]
+
+
+@lru_cache(maxsize=64)
+def _loops(source: str) -> tuple[ast.For | ast.While, ...]:
+    return tuple(reversed([node for node in _statements(source) if isinstance(node, (ast.For, ast.While))]))
+
+
+def _is_within(line: int, body: list[ast.stmt]) -> bool:
+    return body[0].lineno <= line <= (body[-1].end_lineno or 0)
 
 
 def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameType, places: Places) -> int | None:
@@ -161,18 +200,23 @@ def _named(expression: ast.expr, frame: FrameType) -> Any:
 def _around(source: str, line: int) -> Iterator[ast.Try | ast.With]:
     """The statements around a line that may catch an error, innermost first."""
     for attempt in reversed(_attempts(source)):
-        if attempt.body[0].lineno <= line <= (attempt.body[-1].end_lineno or 0):
+        if _is_within(line, attempt.body):
             yield attempt
 
 
 @lru_cache(maxsize=64)
 def _attempts(source: str) -> tuple[ast.Try | ast.With, ...]:
+    return tuple(node for node in _statements(source) if isinstance(node, (ast.Try, ast.With)))
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """All statements of a file, by line."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
-        return ()
-    found = (node for node in ast.walk(tree) if isinstance(node, (ast.Try, ast.With)))
-    return tuple(sorted(found, key=lambda node: node.lineno))
+        return []
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    return sorted(found, key=lambda node: node.lineno)
 
 
 def _names(kinds: ast.expr) -> Iterator[str]:

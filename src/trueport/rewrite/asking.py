@@ -45,6 +45,9 @@ class Trace(Protocol):
     def forked(self, block: Thunk, state: State) -> Any:
         """The block; where a branch in what it calls parts for longer than its own block, the block in both arms."""
 
+    def escape(self, state: State) -> Any:
+        """What keeps the errors that leave the loop which begins just now; None where none does that is caught."""
+
     def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
         """A loop that goes on while a traced test holds; `first` is the test's first answer."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from trueport.rewrite.asking import TRACE as TRACE
 from trueport.rewrite.asking import UNBOUND as UNBOUND
 from trueport.rewrite.asking import State as State
-from trueport.rewrite.asking import Thunk
+from trueport.rewrite.asking import Thunk, Trace
 from trueport.rewrite.comparing import Comparing
 from trueport.rewrite.patterns import Patterns
 from trueport.rewrite.shared_names import shared_names
@@ -86,6 +86,15 @@ class RuntimeFunctions(Comparing, Patterns):
             while test():
                 body()
             return
+        escape = trace.escape(state)
+        if escape is not None:
+            self._while(trace, lambda: escape.going(test), lambda: escape.round(body), escape.state)
+            escape.leave()
+        else:
+            self._while(trace, test, body, state)
+
+    @staticmethod
+    def _while(trace: Trace, test: Thunk, body: Thunk, state: State) -> None:
         count = 0
         while True:
             truth = trace.truth(test())
@@ -108,6 +117,15 @@ class RuntimeFunctions(Comparing, Patterns):
                 if stop():
                     return
             return
+        escape = trace.escape(state)
+        if escape is not None:
+            self._for(trace, over, lambda item: escape.round(body, item), lambda: escape.stopped(stop), escape.state)
+            escape.leave()
+        else:
+            self._for(trace, over, body, stop, state)
+
+    @staticmethod
+    def _for(trace: Trace, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: State) -> None:
         if trace.went_step_by_step(over, body, stop, state):
             return
         generator = trace.generator_behind(over)
