@@ -199,6 +199,8 @@ class ControlFlow(Questions):
             self.tracer.demand.require_callers(self.tracer.places)  # the loop that goes on after it
         caught = catcher(kind, self.tracer.places)
         if caught is not None:
+            if caught.loop in self.tracer.demand.escapes:
+                self.tracer.demand.want_escape(caught.loop, kind)
             self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
             fork()
             if caught.loop is not None:
