@@ -102,9 +102,9 @@ class ControlFlow(Questions):
                 raise Forking(run, number, test, place) from None
             raise
         if arms[0].raised and arms[1].raised:
-            if type(arms[0].raised) is not type(arms[1].raised):
-                for arm in arms:
-                    self._raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
+            kinds = [type(arm.raised) for arm in arms if arm.raised is not None]
+            for kind in kinds if len(set(kinds)) > 1 else ():  # each may be caught by another `except`
+                self._raised(kind, lambda: self.forks.fork(run, number, test))
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:

@@ -17,6 +17,7 @@ from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.calls import ASKING_IN_C
+from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
@@ -183,6 +184,12 @@ class Demand:
         if self._rewriting.add_tail(code, fork):
             self._forks_left -= 1
             self._raise(NeedsTail(fork.line))
+
+    def want_called(self, frame: FrameType, places: Places) -> None:
+        """Start again with the `with` of this frame's line handing over its block; returns where that was tried."""
+        self.require(frame, places)
+        if self._rewriting is not None and self._rewriting.add_tail(frame.f_code, Called(frame.f_lineno)):
+            self._raise(NeedsTail(frame.f_lineno))
 
     def want_escape(self, loop: tuple[str, int], kind: type[Exception]) -> None:
         """Start again with a loop that errors of this kind may leave; returns where that was tried."""

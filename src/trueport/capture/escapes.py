@@ -101,7 +101,7 @@ class Escape:
         made = type(like).__new__(type(like))
         if isinstance(self.held, Disagreement):
             made.args = tuple(self.held for _ in like.args)
-            vars(made).update({name: self.held for name in vars(like)})
+            vars(made).update(dict.fromkeys(vars(like), self.held))
         else:
             made.args, attributes = self.held
             vars(made).update(attributes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -80,16 +82,17 @@ class Generated:
         return iter(self.collected())
 
     def __next__(self) -> Any:
-        if TRACE.trace is not None:
+        if TRACE.trace is not None and sys._getframe(1).f_code.co_filename == contextlib.__file__:
+            TRACE.trace.entered_by_hand()
+        elif TRACE.trace is not None:
             TRACE.trace.rewrite_caller()
         return _by_hand()
 
 
 def _by_hand() -> Any:
     return _refuse(
-        "a generator whose code decides by traced values is advanced by hand (`next`, a context manager)",
-        "go through it with a `for`, or return a list of the values; a context manager may be a class with __enter__"
-        " and __exit__",
+        "a generator whose code decides by traced values is advanced by hand (`next`, `ExitStack.enter_context`)",
+        "go through it with a `for`, or return a list of the values; enter a context manager with a `with` of its own",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence, Sized
+from contextlib import AbstractContextManager
 from functools import partial
 from types import FunctionType, GeneratorType
 from typing import Any
@@ -174,6 +175,19 @@ class Questions(ABC):
 
     def generator(self, run: Callable[..., None]) -> Any:
         return Generated(run)
+
+    def went_into(self, manager: Any, body: Callable[[Any], Any]) -> bool:
+        written = getattr(manager, "gen", None)
+        if isinstance(manager, AbstractContextManager) and isinstance(written, Generated):
+            written.push(body, lambda: False)
+            return True
+        return False
+
+    def entered_by_hand(self) -> None:
+        """A `with` of the user's enters a generator of rewritten code: the function may hand over its block."""
+        frame = next(self.tracer.places.users_frames(), None)
+        if frame is not None:
+            self.tracer.demand.want_called(frame, self.tracer.places)
 
     def generator_behind(self, over: Any) -> Any:
         if isinstance(over, Generated):

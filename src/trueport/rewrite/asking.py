@@ -78,6 +78,9 @@ class Trace(Protocol):
     def generator(self, run: Callable[..., None]) -> Any:
         """What a call of a generator gives; `run` is its code, which calls what goes through it."""
 
+    def went_into(self, manager: Any, body: Callable[[Any], Any]) -> bool:
+        """Whether the block of a `with` was run by the generator of rewritten code that is behind the manager."""
+
     def generator_behind(self, over: Any) -> Any:
         """The generator of rewritten code that going through `over` would run, or None."""
 
@@ -144,6 +147,9 @@ class Trace(Protocol):
 
     def may_be(self, made: Any, parts: Iterable[Any]) -> None:
         """A tensor stands for others, which somebody may write in place."""
+
+    def entered_by_hand(self) -> None:
+        """Starts again with the `with` that runs just now handing over its block; returns where it does already."""
 
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""

@@ -17,6 +17,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from trueport.rewrite.build import RUNTIME, place_the_rest
+from trueport.rewrite.contexts import Called
 from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.out_of_date import is_out_of_date
@@ -27,7 +28,7 @@ from trueport.rewrite.walking import children, copied, walk
 
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 _LOCK = threading.RLock()
-Tails: TypeAlias = frozenset[int | Fork]
+Tails: TypeAlias = frozenset[int | Fork | Called]
 """Lines of branches that hold the rest of their block, and statements that are run for each way."""
 
 
@@ -79,7 +80,7 @@ class Rewriting:
             self._roots[code] = () if asked_before else (*self._roots.get(code, ()), *roots)
             self._replace(code, replacement)
 
-    def add_tail(self, code: CodeType, line: int | Fork) -> bool:
+    def add_tail(self, code: CodeType, line: int | Fork | Called) -> bool:
         """Rewrite a function again, with the rest of the block in both arms of the branch on this line, or a fork.
 
         False where that was done already, or where `code` is not a part of a rewritten function.

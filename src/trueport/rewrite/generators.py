@@ -39,7 +39,8 @@ def is_as_it_was(node: ast.FunctionDef) -> bool:
 
 def turned_around(node: ast.FunctionDef) -> ast.FunctionDef:
     """A generator as a function that makes something to be gone through. Raises Unsupported. `node` is changed."""
-    _refuse_try(node.body, inside=False)
+    if not _is_context_manager(node):
+        _refuse_try(node.body, inside=False)
     names = parameters(node.args)
     plain = same_place(function(_PLAIN, names, [copied(each) for each in node.body]), node.body[0])
     body = [part for statement in node.body for part in _Emitting().statement(statement)]
@@ -89,6 +90,12 @@ class _Emitting(Transformer):
         return node
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _leave
+
+
+def _is_context_manager(node: ast.FunctionDef) -> bool:
+    """An error in the block of a `with` is raised at the `yield`, in a call too."""
+    names = (d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in node.decorator_list)
+    return "contextmanager" in names
 
 
 def _refuse_try(statements: list[ast.stmt], inside: bool) -> None:

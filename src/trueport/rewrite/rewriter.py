@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from trueport.rewrite import booleans, branches, calls, comprehensions, generators, loops, matches
+from trueport.rewrite import booleans, branches, calls, comprehensions, contexts, generators, loops, matches
 from trueport.rewrite.build import function, name, runtime, runtime_attribute, same_place
 from trueport.rewrite.exits import Exits
 from trueport.rewrite.forks import Fork, with_forks
@@ -17,16 +17,17 @@ from trueport.rewrite.unsupported import Unsupported
 from trueport.rewrite.walking import Transformer, statements_within
 
 
-def rewrite(node: ast.FunctionDef, tails: Collection[int | Fork] = ()) -> ast.FunctionDef:
+def rewrite(node: ast.FunctionDef, tails: Collection[int | Fork | contexts.Called] = ()) -> ast.FunctionDef:
     """A function that decides everything through the runtime. `node` is changed in place.
 
     Branches tested on the lines of `tails` take the rest of their block into both arms; the forks among them are
-    statements that are run for each way through what they call.
+    statements that are run for each way through what they call, and others are `with` statements whose block is called.
     """
     _refuse(node)
     lines = [tail for tail in tails if isinstance(tail, int)]
     node.body = with_tails_inside(matches.as_branches(node.body), lines)
     node.body = with_forks(node.body, sorted(tail for tail in tails if isinstance(tail, Fork)))
+    node.body = contexts.with_called(node.body, [tail for tail in tails if isinstance(tail, contexts.Called)])
     return Rewriter().function(node)
 
 
@@ -133,6 +134,9 @@ class Rewriter(Transformer):
 
     def visit_For(self, node: ast.For) -> Any:
         return loops.rewrite_for(self, node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        return contexts.rewrite_with(self, node)
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         return comprehensions.rewrite_comprehension(self, node)

@@ -152,6 +152,14 @@ class RuntimeFunctions(Comparing, Patterns):
                     continue
             body(item)
 
+    @staticmethod
+    def with_(manager: Any, body: Callable[[Any], Any]) -> None:
+        """`with manager as item: body`, where a generator may be behind the manager that decides by traced values."""
+        trace = TRACE.trace
+        if trace is None or not trace.went_into(manager, body):
+            with manager as item:
+                body(item)
+
     def comprehension(self, over: Iterable[Any], each: Callable[..., Any], unpack: bool) -> Any:
         trace = TRACE.trace
         take = _unpacking(each) if unpack else each
