@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,9 @@ import torch
 
 from trueport.capture import builtin_order, builtin_sequences, deques, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
+from trueport.capture.catching import Catching
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
-from trueport.capture.escapes import Escape
 from trueport.capture.forks import Forking, Forks
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.last_values import LastValues, last_values
@@ -26,8 +25,7 @@ from trueport.capture.loops import Loops
 from trueport.capture.maybe import known
 from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
-from trueport.capture.questions import Questions
-from trueport.capture.raising import as_raised, catcher, refuse_if_caught
+from trueport.capture.raising import as_raised
 from trueport.capture.recursion import DEEP, refuse_endless
 from trueport.capture.sequences import OpenSequence
 from trueport.capture.sharing import Left
@@ -36,7 +34,6 @@ from trueport.capture.tracer import Tracer
 from trueport.capture.world import Change, World, contents_after, fill
 from trueport.capture.writes import Write
 from trueport.errors import ExportError
-from trueport.rewrite.forks import Fork
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
@@ -62,7 +59,7 @@ class Arm:
     """Whether a container is older than the arm."""
 
 
-class ControlFlow(Questions):
+class ControlFlow(Catching):
     """What a running trace offers to rewritten code."""
 
     def __init__(self, tracer: Tracer, roots: Sequence[Any]) -> None:
@@ -104,11 +101,11 @@ class ControlFlow(Questions):
         if arms[0].raised and arms[1].raised:
             kinds = [type(arm.raised) for arm in arms if arm.raised is not None]
             for kind in kinds if len(set(kinds)) > 1 else ():  # each may be caught by another `except`
-                self._raised(kind, lambda: self.forks.fork(run, number, test))
+                self.raised(kind, lambda: self.forks.fork(run, number, test))
             raise arms[0].raised
         for arm, other in (arms, reversed(arms)):
             if arm.raised is not None:
-                self._raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
+                self.raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
                 self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
                 return self.take(other, state)
         if state is OF_A_TEST and needs_no_branch(test, arms):
@@ -190,27 +187,6 @@ class ControlFlow(Questions):
             world.restore()
             state.put(before)
         return traced
-
-    def _raised(self, kind: type[Exception], fork: Callable[[], None]) -> None:
-        """One arm raises: where the user's code would go on with the error, the statement that does runs for each."""
-        if self.forks.expects(kind):
-            fork()
-        if issubclass(kind, StopIteration):
-            self.tracer.demand.require_callers(self.tracer.places)  # the loop that goes on after it
-        caught = catcher(kind, self.tracer.places)
-        if caught is not None:
-            if caught.loop in self.tracer.demand.escapes:
-                self.tracer.demand.want_escape(caught.loop, kind)
-            self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
-            fork()
-            if caught.loop is not None:
-                self.tracer.demand.want_escape(caught.loop, kind)
-        refuse_if_caught(kind, self.tracer.places)
-
-    def escape(self, state: State) -> Escape | None:
-        frame = sys._getframe(2)
-        kinds = self.tracer.demand.escapes.get((frame.f_code.co_filename, frame.f_lineno))
-        return None if kinds is None else Escape(self, tuple(kinds), state)
 
     def forked(self, block: Callable[[], Any], state: State) -> Any:
         return self.forks.trace(block, state)

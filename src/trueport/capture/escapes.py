@@ -21,7 +21,7 @@ from trueport.capture.raising import as_raised
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
 
 if TYPE_CHECKING:
-    from trueport.capture.control_flow import ControlFlow
+    from trueport.capture.catching import Catching
 
 _NAMES = ("whether an error was raised", "which error", "what the error holds")
 
@@ -30,7 +30,7 @@ _NAMES = ("whether an error was raised", "which error", "what the error holds")
 class Escape:
     """One loop that errors of these kinds may leave."""
 
-    control: ControlFlow
+    control: Catching
     kinds: tuple[type[Exception], ...]
     state_around: State
     raised: Any = False
