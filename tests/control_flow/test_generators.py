@@ -207,22 +207,6 @@ def test_a_cycle_without_end_is_refused():
     assert refused(model, SMALL_TO_LARGE[0]).code == "TP104"
 
 
-def test_a_context_manager_that_decides_is_refused():
-    """What stands behind its `yield` has to run after the block, and the generator cannot wait there."""
-
-    @contextlib.contextmanager
-    def scaled(x):
-        yield x * 2 if x.sum() > 0 else x
-
-    def model(x):
-        with scaled(x) as y:
-            return y + 1
-
-    found = refused(model, SMALL_TO_LARGE[0])
-    assert found.code == "TP107"
-    assert "context manager" in found.message
-
-
 def test_a_value_sent_to_a_generator_is_refused():
     def steps(x):
         while x.sum() > 1:
