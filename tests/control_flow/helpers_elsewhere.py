@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 
 import torch
@@ -58,3 +59,29 @@ def early(x):
                 return x * 10
         x = x + 1
     return x
+
+
+class Mode(enum.Enum):
+    UP = 1
+    DOWN = 2
+
+
+def moved(x, mode):
+    """Decides by which object it is given, and by no tensor."""
+    return x + 1 if mode is Mode.UP else x - 1
+
+
+def moved_by_another(x, options):
+    return moved(x, options["mode"])
+
+
+class Mover:
+    def __init__(self, mode):
+        self.mode = mode
+
+    def move(self, x):
+        return x * 2 if self.mode is Mode.UP else x * 3
+
+
+def or_zeros(x):
+    return torch.zeros(3) if x is None else x

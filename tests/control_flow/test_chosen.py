@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass, replace
 
+import pytest
 import torch
 from torch import nn
 
-from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive
+from tests.control_flow import helpers_elsewhere
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive
 
 ARMS = [(DOWN,), (torch.zeros(4, 3),)]
 ROUNDS = [(torch.ones(3) * sign, torch.tensor(n)) for n in (0, 1, 2, 9) for sign in (1, -1)]
@@ -224,3 +227,52 @@ def test_a_function_that_each_round_exchanges():
         return x * (2 if last == "odd" else 3)
 
     assert_kept_alive(model, ROUNDS[-1], ROUNDS)
+
+
+def by_a_function(x, mode):
+    return helpers_elsewhere.moved(x, mode)
+
+
+def by_a_function_that_hands_it_on(x, mode):
+    return helpers_elsewhere.moved_by_another(x, {"mode": mode})
+
+
+def by_a_method_of_what_holds_it(x, mode):
+    return helpers_elsewhere.Mover(mode).move(x)
+
+
+def by_a_partial(x, mode):
+    return functools.partial(helpers_elsewhere.moved, mode=mode)(x)
+
+
+@pytest.mark.parametrize(
+    "asked", [by_a_function, by_a_function_that_hands_it_on, by_a_method_of_what_holds_it, by_a_partial]
+)
+def test_who_is_given_it_asks_which_object_it_is(asked):
+    """`mode is Mode.UP` asks no tensor, so nothing else would tell that the function has to be rewritten."""
+
+    def model(x):
+        mode = helpers_elsewhere.Mode.UP if x.sum() > 0 else helpers_elsewhere.Mode.DOWN
+        return asked(x, mode)
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
+def test_a_helper_asks_whether_it_is_none():
+    def model(x):
+        found = None
+        for row in x:
+            if row[0] > 0:
+                found = row
+        return helpers_elsewhere.or_zeros(found)
+
+    assert_kept_alive(model, (torch.ones(2, 3),), [(-torch.ones(2, 3),), (torch.ones(0, 3),)], dynamic_shapes=ROWS)
+
+
+def test_text_that_is_only_shown():
+    def model(x):
+        if x.sum() > 0:
+            print(f"sum={x.sum():.2f}, {x.sum().item()!r:>10} of {x.shape}")
+        return x * 2
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])

@@ -231,28 +231,6 @@ def test_a_loop_that_reads_a_name_before_it_is_assigned_is_refused_at_the_line()
     assert found.where.line == model.__code__.co_firstlineno + 2
 
 
-def test_a_raise_that_is_caught_outside_a_loop_is_refused():
-    """Eager goes on in the `except`; dropped, the model would go on as if nothing had been raised."""
-
-    def checked(x):
-        if x.sum() < 0:
-            raise ValueError("negative")
-        return x
-
-    def model(x):
-        try:
-            for row in x:
-                x = x + checked(row)
-            return x
-        except (KeyError, ValueError):
-            return x - 5
-
-    found = refused(model, (torch.ones(3, 2),), dynamic_shapes=ROWS)
-    assert found.code == "TP105"
-    assert found.where.line == checked.__code__.co_firstlineno + 1
-    assert found.also[0].where.line == model.__code__.co_firstlineno + 5
-
-
 def test_a_raise_that_another_except_does_not_catch_is_dropped():
     def model(x):
         try:
@@ -452,3 +430,23 @@ def test_or_in_a_test_is_one_test():
         return x - 1 if flag else x
 
     assert_kept_alive(model, (UP,), [(DOWN,), (UP * 0,)])
+
+
+def test_a_raise_that_is_caught_outside_a_comprehension_is_refused():
+    """Eager goes on in the `except`; dropped, the model would go on as if nothing had been raised."""
+
+    def checked(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    def model(x):
+        try:
+            return torch.stack([checked(row) for row in x]).sum(0)
+        except (KeyError, ValueError):
+            return x[0] - 5
+
+    found = refused(model, (torch.ones(3, 2),), dynamic_shapes=ROWS)
+    assert found.code == "TP105"
+    assert found.where.line == checked.__code__.co_firstlineno + 1
+    assert found.also[0].where.line == model.__code__.co_firstlineno + 3

@@ -14,11 +14,11 @@ import torch
 
 from trueport.capture import builtin_order, builtin_sequences, deques, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
-from trueport.capture.catching import Catching
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
 from trueport.capture.forks import Forking, Forks
 from trueport.capture.graph import Control, Node, Region, Returns
+from trueport.capture.handing_on import HandingOn
 from trueport.capture.last_values import LastValues, last_values
 from trueport.capture.lists import TracedList
 from trueport.capture.loops import Loops
@@ -59,7 +59,7 @@ class Arm:
     """Whether a container is older than the arm."""
 
 
-class ControlFlow(Catching):
+class ControlFlow(HandingOn):
     """What a running trace offers to rewritten code."""
 
     def __init__(self, tracer: Tracer, roots: Sequence[Any]) -> None:
@@ -377,7 +377,7 @@ class ControlFlow(Catching):
     # --- other questions
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
-        return traced_builtin(self, function)
+        return traced_builtin(self, function) or self.checked(function)
 
     def copied(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone() if self.tracer.careful else tensor

@@ -105,8 +105,12 @@ class Demand:
         self.require_code(frame.f_code, place or places.here(), _roots(frame))
 
     def require_code(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
-        if self._rewriting is not None and not self._rewriting.covers(code):
+        if not self.covers(code):
             self._raise(NeedsRewrite(code, place, roots))
+
+    def covers(self, code: CodeType) -> bool:
+        """Whether code is rewritten, or never will be."""
+        return self._rewriting is None or self._rewriting.covers(code)
 
     def _raise(self, again: BaseException) -> NoReturn:
         self._pending = again

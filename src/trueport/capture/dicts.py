@@ -86,6 +86,9 @@ def common_order(one: Any, other: Any) -> KeyOrder | None:
     return None
 
 
+_OF_NOBODY = Disagreement("a dict", "one", "another", Place(()))
+
+
 class TracedDict(dict):  # type: ignore[type-arg]
     """A dict of rewritten code."""
 
@@ -96,7 +99,7 @@ class TracedDict(dict):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         self._flags: dict[Any, Any] = {}
         self._order: Any = None
-        self.why: Disagreement = Disagreement("a dict", "one", "another", Place(()))
+        self.why: Disagreement = _OF_NOBODY
         """What is said where its keys have to be known."""
 
     @property

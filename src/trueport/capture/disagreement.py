@@ -8,6 +8,7 @@ from typing import Any
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
+from trueport.rewrite.asking import TRACE
 from trueport.source import Place, assignments, returned_name
 
 _FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
@@ -38,6 +39,8 @@ class Disagreement:
     ) -> None:
         """`by` are arguments of the model, Python numbers, which decide it."""
         object.__setattr__(self, "_said", (name, then, orelse, place, again, by))
+        if TRACE.trace is not None:
+            TRACE.trace.stands_for_several()
 
     @property
     def parted_at(self) -> Place:

@@ -63,6 +63,8 @@ class Tracer(Recording):
         super().__init__(model, is_leaf, demand or Demand())
         self.careful = careful
         self.writes = Writes()
+        self.one_of_several = False
+        """Whether something was made that stands for one of several things."""
         self.one_sided: dict[tuple[int, str], Disagreement] = {}
         """Attributes that are there on one way and not on another, by their dict and name."""
         self.adoption = Adoption(self, fickle)

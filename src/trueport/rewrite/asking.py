@@ -154,6 +154,9 @@ class Trace(Protocol):
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
 
+    def stands_for_several(self) -> None:
+        """Something was made that is one thing on one way and another on another."""
+
     def is_same(self, left: Any, right: Any) -> Any:
         """`left is right`, where that may depend on the way that the model took."""
 

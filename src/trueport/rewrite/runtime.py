@@ -266,9 +266,13 @@ class RuntimeFunctions(Comparing, Patterns, Repeating):
 
         def written(given: list[Any]) -> str:
             left = iter(given)
-            formed = (format(_CONVERTED[p[1]](next(left)), p[2]) if isinstance(p, tuple) else p for p in pieces)
-            text = "".join(formed)
+            text = "".join(formed(next(left), *p[1:]) if isinstance(p, tuple) else p for p in pieces)
             return trace.message(text) if trace is not None and trace.holds_traced(tuple(given)) else text
+
+        def formed(value: Any, conversion: int, form: str) -> str:
+            if trace is not None and trace.holds_traced(value):
+                return str(value)  # by its name
+            return format(_CONVERTED[conversion](value), form)
 
         trace = TRACE.trace
         return written(values) if trace is None else trace.each_way(values, written)
