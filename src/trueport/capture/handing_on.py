@@ -59,6 +59,8 @@ def code_called(function: Any, places: Places) -> CodeType | None:
 
 def hands_on_a_choice(function: Any, given: Iterable[Any]) -> bool:
     """Whether one of several things is among the arguments of a call, or in the object whose method is called."""
+    if isinstance(function, partial):
+        return hands_on_a_choice(function.func, (*given, *function.args, *function.keywords.values()))
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
     return any(_is_or_holds(value, 2) for value in (*given, owner))
 
