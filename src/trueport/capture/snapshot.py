@@ -6,7 +6,8 @@ import copy
 import sys
 from collections import deque
 from dataclasses import dataclass
-from types import ModuleType
+from enum import Enum
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -101,8 +102,8 @@ class Surroundings:
             value
             for holder, names in self._holders
             if _is_users_own(holder)
-            for value in _containers_in(names)
-            if len(value) <= _FEW
+            for value in (*_containers_in(names), *_objects_in(names))
+            if not isinstance(value, (dict, list, set, deque)) or len(value) <= _FEW
         ]
         """Those of files that the user wrote, which the arms of a branch may change; no vocabularies."""
 
@@ -117,7 +118,23 @@ class Surroundings:
 
 
 def _containers_in(names: dict[str, Any]) -> list[Any]:
-    return [v for name, v in names.items() if type(v) in (dict, list, set) and not name.startswith("__")]
+    return [v for name, v in names.items() if type(v) in (dict, list, set, deque) and not name.startswith("__")]
+
+
+def _objects_in(names: dict[str, Any]) -> list[Any]:
+    """What else of the user's may keep something: objects, classes, and functions with attributes or with lists as
+    defaults."""
+    return [v for v in names.values() if _keeps_something(v)]
+
+
+def _keeps_something(value: Any) -> bool:
+    if isinstance(value, FunctionType):
+        return bool(vars(value)) or any(isinstance(each, (list, dict, set)) for each in value.__defaults__ or ())
+    if isinstance(value, (ModuleType, torch.Tensor, torch.nn.Module)):
+        return False
+    kind = value if isinstance(value, type) else type(value)
+    room = sys.modules.get(kind.__module__)
+    return room is not None and hasattr(kind, "__dict__") and _is_users_own(room) and not issubclass(kind, Enum)
 
 
 def _is_users_own(holder: type | ModuleType) -> bool:

@@ -8,8 +8,9 @@ closure.
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import ChainMap, UserDict, deque
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CellType, FunctionType, MethodType
@@ -21,7 +22,7 @@ from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.sets import TracedSet, Unsure
-from trueport.load.values import OPEN_NAMESPACES, attributes_of
+from trueport.load.values import OPEN_NAMESPACES, SYMBOLIC_NUMBERS, attributes_of
 from trueport.rewrite.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from trueport.capture.tracer import Tracer
 
 _DEPTH = 5
+_OF_THE_LIBRARY = (UserDict, ChainMap, ExitStack)
+"""Objects of the standard library that hold what the user puts into them."""
 _FOREIGN = ("torch", "builtins", "types", "trueport")
 
 
@@ -47,6 +50,8 @@ class Change:
     @property
     def name(self) -> str:
         """What the user calls it, as far as that can be told."""
+        if isinstance(self.owner, ExitStack):
+            return "what an ExitStack does at its end"
         held = getattr(self.owner, "__dict__", {}).items()
         name = next((name for name, value in held if value is self.container), None)
         return f"a {type(self.container).__name__}" if name is None else f"`{name}`"
@@ -73,7 +78,10 @@ class World:
                 if name in names:
                     self._others.add(id(cell))
         for root in (*roots, *blocks):
-            self._keep(root, _DEPTH)
+            if isinstance(root, type):
+                self._keep_class(root)
+            else:
+                self._keep(root, _DEPTH)
 
     def _keep(self, value: Any, depth: int) -> None:
         if isinstance(value, torch.nn.Module):
@@ -113,6 +121,9 @@ class World:
                     self._keep(_content(cell), depth)
         if room in _FOREIGN:
             return
+        self._keep((function.__defaults__, function.__kwdefaults__), depth)
+        if vars(function):  # `count.calls += 1`
+            self._keep_attributes(function, depth)
         for cell in function.__closure__ or ():
             if id(cell) in self._kept:
                 continue
@@ -122,6 +133,13 @@ class World:
             else:
                 self._kept[id(cell)] = (None, None)
             self._keep(content, depth - 1)
+
+    def _keep_class(self, cls: type) -> None:
+        """What a class of the user's keeps for all its objects: `Net.calls += 1`."""
+        held = _data_of(cls)
+        self._kept[id(cls)] = (cls, held)
+        self._attributes.add(id(cls))
+        self._keep(list(held.values()), 2)
 
     def _keep_attributes(self, owner: Any, depth: int) -> None:
         attributes = vars(owner)
@@ -210,11 +228,15 @@ def fill(container: Any, content: Any) -> None:
     if isinstance(container, (TracedDict, TracedSet)) or isinstance(content, Parts):
         container.hold(content)
         return
-    if _keeps_in_slots(container):
-        for name in _slots(container).keys() - content.keys():
+    if isinstance(container, type) or _keeps_in_slots(container):
+        held, put = (
+            (_data_of(container), type.__setattr__) if isinstance(container, type) else (_slots(container), _put)
+        )
+        for name in held.keys() - content.keys():
             delattr(container, name)
         for name, value in content.items():
-            object.__setattr__(container, name, value)
+            if held.get(name, UNBOUND) is not value:
+                put(container, name, value)
         return
     container.clear()
     if isinstance(container, (list, deque)):
@@ -226,6 +248,8 @@ def fill(container: Any, content: Any) -> None:
 def same_items(now: Any, before: Any) -> bool:
     if isinstance(now, CellType):
         return _content(now) is before
+    if isinstance(now, type):
+        now = _data_of(now)
     if isinstance(now, TracedList):
         return now.held.same_as(before)
     if isinstance(now, TracedSet):
@@ -268,6 +292,8 @@ def _copy(container: Any) -> Any:
         return container.held
     if isinstance(container, TracedDict):
         return container.entries
+    if isinstance(container, type):
+        return _data_of(container)
     if _keeps_in_slots(container):
         return _slots(container)
     return dict(container) if isinstance(container, dict) else type(container)(container)
@@ -280,7 +306,11 @@ def _is_users_object(value: Any) -> bool:
 def _is_foreign(value: Any) -> bool:
     room = type(value).__module__.split(".")[0]
     foreign = room in _FOREIGN or room in sys.stdlib_module_names
-    return foreign and not isinstance(value, OPEN_NAMESPACES) and not getattr(type(value), "holds_state", False)
+    return (
+        foreign
+        and not isinstance(value, (*OPEN_NAMESPACES, *_OF_THE_LIBRARY))
+        and not getattr(type(value), "holds_state", False)
+    )
 
 
 def _keeps_in_slots(value: Any) -> bool:
@@ -291,3 +321,12 @@ def _keeps_in_slots(value: Any) -> bool:
 
 def _slots(value: Any) -> dict[str, Any]:
     return attributes_of(value) or {}
+
+
+_put = object.__setattr__
+_DATA = (bool, int, float, str, type(None), torch.Tensor, list, dict, set, tuple, *SYMBOLIC_NUMBERS, Disagreement)
+
+
+def _data_of(cls: type) -> dict[str, Any]:
+    """The attributes of a class that are no methods, nor anything else that Python put there."""
+    return {name: v for name, v in vars(cls).items() if isinstance(v, _DATA) and not name.startswith("__")}

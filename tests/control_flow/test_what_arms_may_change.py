@@ -1,0 +1,106 @@
+"""What an arm or a round changes besides names: it is undone for the other arm, and merged, wherever it is kept."""
+
+from __future__ import annotations
+
+from collections import ChainMap, UserDict
+from contextlib import ExitStack
+
+import pytest
+
+from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive, refused
+
+
+def default_of_a_function(x):
+    def collected(value, into=[]):
+        into.append(value)
+        return sum(into)
+
+    if x.sum() > 0:
+        collected(x)
+    return collected(x * 2)
+
+
+def attribute_of_a_function(x):
+    def counted(value):
+        counted.calls += 1
+        return value * counted.calls
+
+    counted.calls = 0
+    if x.sum() > 0:
+        x = counted(x)
+    return counted(x)
+
+
+class Counted:
+    calls = 0
+
+    @classmethod
+    def call(cls):
+        cls.calls += 1
+        return cls.calls
+
+
+def attribute_of_a_class(x):
+    Counted.calls = 0
+    if x.sum() > 0:
+        Counted.call()
+    return x * Counted.call()
+
+
+class Settings:
+    def __init__(self):
+        self.scale = 1.0
+
+
+SETTINGS = Settings()
+
+
+def object_at_the_top_of_a_module(x):
+    SETTINGS.scale = 1.0
+    if x.sum() > 0:
+        SETTINGS.scale = 5.0
+    return x * SETTINGS.scale
+
+
+def user_dict(x):
+    held = UserDict(a=x)
+    if x.sum() > 0:
+        held["a"] = x * 2
+    return held["a"]
+
+
+def chain_map(x):
+    held = ChainMap({"a": x}, {"b": x})
+    if x.sum() > 0:
+        held["a"] = x * 2
+    return held["a"] + held["b"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        default_of_a_function,
+        attribute_of_a_function,
+        attribute_of_a_class,
+        object_at_the_top_of_a_module,
+        user_dict,
+        chain_map,
+    ],
+)
+def test_what_an_arm_changes_is_its_own(model):
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
+def test_what_an_exit_stack_does_at_its_end():
+    """Its functions are called behind the block, where no branch is: one more in an arm would be called on both ways."""
+
+    def model(x):
+        held = [x]
+        with ExitStack() as stack:
+            if x.sum() > 0:  # <- here
+                stack.callback(held.append, x * 2)
+        return sum(held)
+
+    found = refused(model, (UP,))
+    assert found.code == "TP103"
+    assert "ExitStack" in found.message
