@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+import trueport
 from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive, refused
 
 
@@ -91,8 +92,25 @@ def test_what_an_arm_changes_is_its_own(model):
     assert_kept_alive(model, (UP,), [(DOWN,)])
 
 
+def test_after_the_export_nothing_of_the_trace_is_left():
+    """What eager runs left there, as the model is written, is."""
+    Counted.calls, SETTINGS.scale = 7, 3.0
+
+    def model(x):
+        Counted.call()
+        if x.sum() > 0:
+            SETTINGS.scale = x.sum().item()
+        return x * SETTINGS.scale
+
+    trueport.export(model, (UP,), verify=False)
+    assert type(SETTINGS.scale) is float and SETTINGS.scale == UP.sum().item()
+    left = Counted.calls
+    model(UP)
+    assert type(left) is int and Counted.calls == left + 1
+
+
 def test_what_an_exit_stack_does_at_its_end():
-    """Its functions are called behind the block, where no branch is: one more in an arm would be called on both ways."""
+    """Its functions are called behind the block, where no branch is: those of one arm would be called on both."""
 
     def model(x):
         held = [x]

@@ -14,6 +14,7 @@ import torch
 
 from trueport.capture.held import Held, held_by
 from trueport.capture.nearby import classes_near, rooms_near
+from trueport.capture.world import World
 from trueport.source import Where
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
@@ -106,8 +107,10 @@ class Surroundings:
             if not isinstance(value, (dict, list, set, deque)) or len(value) <= _FEW
         ]
         """Those of files that the user wrote, which the arms of a branch may change; no vocabularies."""
+        self._kept = World(self.users)
 
     def restore(self) -> None:
+        self._kept.restore()
         for container, was in self._containers:
             if not _same_items(container, was):
                 _fill(container, was)
