@@ -7,7 +7,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.number_math import traced_math
-from trueport.capture.sequences import OpenSequence
+from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
@@ -40,11 +40,21 @@ def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
         return None if inner is None else functools.partial(inner, *function.args, **function.keywords)
     if not isinstance(function, (type, BuiltinFunctionType, FunctionType, np.ufunc)):
         return traced_math(function)
+    _refuse_sending(control, function)
     replacement = _TRACED.get(function) or _of_a_method(function)
     if replacement is not None:
         through = _with_generators if function in _GOING_THROUGH else _as_given
         return functools.partial(through, control, replacement)
     return traced_math(function)
+
+
+def _refuse_sending(control: ControlFlow, function: Any) -> None:
+    """`averages.send(value)` in an arm or a round: what a plain generator does then cannot be undone, nor repeated."""
+    if isinstance(getattr(function, "__self__", None), GeneratorType) and len(control.tracer.regions) > 1:
+        refuse(
+            f"a generator is advanced by `{function.__name__}` in an arm of a branch, or in a round of a loop",
+            "keep what the generator remembers in an object or in names, and call a function",
+        )
 
 
 def _of_a_method(function: Any) -> Builtin | None:
@@ -120,7 +130,8 @@ def _as_given(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: 
 
 def _with_generators(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
     """An object of the user's whose `__iter__` decides is gone through like the generator that it is."""
-    return replacement(control, *(control.generator_behind(arg) or arg for arg in args), **kwargs)
+    behind = (control.remembered_already(arg) or control.generator_behind(arg) or arg for arg in args)
+    return replacement(control, *behind, **kwargs)
 
 
 def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:

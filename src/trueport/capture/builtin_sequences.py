@@ -16,6 +16,7 @@ from trueport.capture.lists import TracedList, is_open
 from trueport.capture.pieces import unbind
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.sets import TracedSet
+from trueport.capture.stepping import OfOpenLength
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
@@ -97,6 +98,8 @@ def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
 
 @traced_for(zip)
 def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
+    if len(iterables) > 1 and isinstance(iterables[0], OfOpenLength) and len(set(map(id, iterables))) == 1:
+        return iterables[0].several(len(iterables))
     if all(control.sequence(items) is None for items in iterables):
         return zip(*iterables, **kwargs)  # noqa: B905  as the user called it
     sequences = [_sequence(control, items) for items in iterables]
@@ -114,14 +117,11 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
     found = control.sequence(items)
     if found is not None:
         return found  # type: ignore[no-any-return]
-    if isinstance(items, itertools.count):
-        first, second = itertools.islice(copy.copy(items), 2)
-        return OpenSequence(None, lambda i: first + i * (second - first))
+    if isinstance(items, (itertools.count, itertools.cycle)):
+        return opened(items)
     if isinstance(items, itertools.repeat) and "," not in repr(items):
         repeated = next(items)
         return OpenSequence(None, lambda _: repeated)
-    if isinstance(items, itertools.cycle):
-        return _cycled(items)
     if isinstance(items, Generated):
         items = items.collected()
     if isinstance(items, range):
@@ -130,6 +130,14 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
         return refuse("a generator is gone through together with something of open length", "make a list of it first")  # type: ignore[no-any-return]
     plain = list(items)  # type: ignore[call-overload]
     return OpenSequence(len(plain), plain.__getitem__, len(plain))
+
+
+def opened(endless: Any) -> OpenSequence:
+    """What `itertools.count` or `itertools.cycle` gives from here on, by its number."""
+    if isinstance(endless, itertools.cycle):
+        return _cycled(endless)
+    first, second = itertools.islice(copy.copy(endless), 2)
+    return OpenSequence(None, lambda i: first + i * (second - first))
 
 
 def _cycled(items: Any) -> OpenSequence:

@@ -27,7 +27,8 @@ from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.raising import as_raised
 from trueport.capture.recursion import DEEP, refuse_endless
-from trueport.capture.sequences import OpenSequence
+from trueport.capture.remembered import Remembered
+from trueport.capture.sequences import OpenSequence, is_plain_iterator
 from trueport.capture.sharing import Left
 from trueport.capture.short_circuits import combined, needs_no_branch
 from trueport.capture.tracer import Tracer
@@ -68,6 +69,7 @@ class ControlFlow(HandingOn):
         """What any arm may change: the model, and the containers that are globals of the user's."""
         self.loops = Loops(self)
         self.forks = Forks(self)
+        self._iterators: dict[int, tuple[Any, Remembered]] = {}
 
     # --- branches
 
@@ -378,6 +380,16 @@ class ControlFlow(HandingOn):
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         return traced_builtin(self, function) or self.checked(function)
+
+    def remembered(self, items: Any) -> Any:
+        """A plain iterator as one that can be put back to where it was; anything else as it is."""
+        if not is_plain_iterator(items):
+            return items
+        return self._iterators.setdefault(id(items), (items, Remembered(items, self.tracer)))[1]
+
+    def remembered_already(self, items: Any) -> Any:
+        """What remembers how far a plain iterator is, of which items were taken by hand; None where none were."""
+        return self._iterators.get(id(items), (None, None))[1]
 
     def copied(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone() if self.tracer.careful else tensor

@@ -59,6 +59,22 @@ def _filter(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any)
     return Generated(run)
 
 
+@traced_for(itertools.filterfalse)
+def _filterfalse(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any) -> Any:
+    if not _is_open(control, items) and not _holds_traced(items):
+        return itertools.filterfalse(test, items)
+    return _filter(control, lambda item: control.negate(item if test is None else test(item)), items)
+
+
+@traced_for(itertools.tee)
+def _tee(control: ControlFlow, items: Any, count: int = 2) -> Any:
+    if not _is_open(control, items):
+        return itertools.tee(items, count)
+    if isinstance(items, Generated):
+        items = items.collected()
+    return tuple(RUNTIME_FUNCTIONS.traced(iter)(items) for _ in range(count))
+
+
 @traced_for(functools.reduce)
 def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
     function = RUNTIME_FUNCTIONS.traced(function)

@@ -23,6 +23,7 @@ from trueport.capture.pieces import unbind
 from trueport.capture.raising import catcher, fail
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.stepping import OfOpenLength
 from trueport.capture.taken_out import TakenOut
 from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
@@ -142,6 +143,8 @@ class Questions(ABC):
             return value
         if isinstance(value, Generated):
             value = value.collected()
+        if isinstance(value, OfOpenLength):
+            return value.rest()
         if is_open(value):
             return value.sequence()
         if isinstance(value, torch.Tensor) and value.dim() > 0:

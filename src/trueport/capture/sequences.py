@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,11 @@ class StandIn(torch.Tensor):
             f"`{getattr(func, '__name__', func)}` is given a list whose length is known only when the model runs",
             "stack or concatenate the list first: torch.stack(items)",
         )
+
+
+def is_plain_iterator(value: Any) -> bool:
+    """One of Python's own iterators, or a generator."""
+    return isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools")
 
 
 HANDS_IT_ON = frozenset({torch.nn.utils.rnn.pad_sequence.__code__})

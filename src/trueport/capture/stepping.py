@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueport.capture.builtin_functions import traced_for
-from trueport.capture.sequences import OpenSequence
+from trueport.capture.sequences import OpenSequence, refuse
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
 
 if TYPE_CHECKING:
@@ -93,24 +93,24 @@ class Position:
         self.taken: Any = 0
 
 
-class OfOpenLength(Stepper):
-    """`iter(rows)`, of which some may be taken by hand."""
+class ByPosition(Stepper):
+    """Something that is gone through in order, of which some may be taken by hand."""
 
-    def __init__(self, sequence: OpenSequence) -> None:
-        self._sequence, self._position = sequence, Position()
+    def __init__(self) -> None:
+        self.position = Position()
 
     @property
     def iterator(self) -> Any:
-        return self._position
+        return self.position
 
     @property
+    @abstractmethod
     def has_more(self) -> Any:
-        return self._position.taken < self._sequence.length
+        """Whether another item is left."""
 
+    @abstractmethod
     def take(self) -> Any:
-        item = self._sequence.at(self._position.taken)
-        self._position.taken = self._position.taken + 1
-        return item
+        """The next item."""
 
     def advance(self, control: ControlFlow, step: Step, state: State) -> None:
         def take() -> None:
@@ -122,9 +122,43 @@ class OfOpenLength(Stepper):
         RUNTIME_FUNCTIONS.if_(self.has_more, take, end, state)
 
 
+class OfOpenLength(ByPosition):
+    """`iter(rows)`."""
+
+    def __init__(self, sequence: OpenSequence) -> None:
+        super().__init__()
+        self.sequence = sequence
+        self._handed_over = False
+
+    @property
+    def has_more(self) -> Any:
+        if self._handed_over:
+            refuse("an iterator is used again that a function went through", "make a list of it first")
+        return self.position.taken < self.sequence.length
+
+    def take(self) -> Any:
+        item = self.sequence.at(self.position.taken)
+        self.position.taken = self.position.taken + 1
+        return item
+
+    def rest(self) -> OpenSequence:
+        """The items that are left, gone through by a function of Python's: how far it is afterwards, nobody knows."""
+        self._handed_over = True
+        first = self.position.taken
+        return OpenSequence(self.sequence.length - first, lambda i: self.sequence.at(first + i))
+
+    def several(self, count: int) -> OpenSequence:
+        """`zip(it, it)`: so many of those at a time."""
+        rest = self.rest()
+        return OpenSequence(rest.length // count, lambda i: tuple(rest.at(i * count + k) for k in range(count)))
+
+
 def stepper(control: ControlFlow, over: Any) -> Stepper | None:
     if isinstance(over, Stepper):
         return over
+    known: Stepper | None = control.remembered_already(over)
+    if known is not None:
+        return known
     if control.own_method(over, "__next__") is None:
         return None
     begin = control.own_method(over, "__iter__")
@@ -163,15 +197,20 @@ def go_through(
 def _iter(control: ControlFlow, *args: Any) -> Any:
     if len(args) == 2:
         return Calls(*args)
+    if isinstance(args[0], Stepper):
+        return args[0]
     sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None
     return iter(*args) if sequence is None else OfOpenLength(sequence)
 
 
 @traced_for(next)
 def _next(control: ControlFlow, items: Any, *default: Any) -> Any:
-    if isinstance(items, OfOpenLength):
+    items = control.remembered(items)
+    if isinstance(items, ByPosition):
         if default:
             return RUNTIME_FUNCTIONS.ternary(items.has_more, items.take, lambda: default[0])
+        if items.has_more is False:
+            return next(iter(()))  # raises as Python does
         control.check_if_caught(lambda: items.has_more, StopIteration)
         return items.take()
     own = control.own_method(items, "__next__")

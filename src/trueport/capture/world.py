@@ -21,9 +21,10 @@ import torch
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import Parts, TracedList
+from trueport.capture.sequences import is_plain_iterator
 from trueport.capture.sets import TracedSet, Unsure
 from trueport.load.values import OPEN_NAMESPACES, SYMBOLIC_NUMBERS, attributes_of
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.runtime import TRACE, UNBOUND
 from trueport.torch_internals import memory_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class World:
         elif isinstance(value, tuple):
             for item in value:
                 self._keep(item, depth - 1)
+        elif is_plain_iterator(value) and TRACE.trace is not None:
+            self._keep_attributes(TRACE.trace.remembered(value).iterator, depth)
         elif isinstance(value, FunctionType):
             self._keep_cells(value, depth)
         elif isinstance(value, partial):

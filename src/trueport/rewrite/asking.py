@@ -154,6 +154,9 @@ class Trace(Protocol):
     def rewrite_caller(self) -> None:
         """Starts again with the function that runs just now rewritten; returns where it is already."""
 
+    def remembered(self, items: Any) -> Any:
+        """A plain iterator as one that can be put back to where it was; anything else as it is."""
+
     def stands_for_several(self) -> None:
         """Something was made that is one thing on one way and another on another."""
 
