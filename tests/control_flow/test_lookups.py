@@ -190,3 +190,24 @@ def test_a_dict_that_answers_for_keys_which_it_has_not(made):
     assert refused(asked, THREE[1]).code == "TP204"
     assert refused(filled, THREE[1]).code == "TP204"
     assert_kept_alive(has_it, THREE[1], THREE)
+
+
+class Routed(nn.Module):
+    """As the experts of a mixture are gone through: each row of `nonzero` is a tensor of one number."""
+
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for expert in torch.nonzero(torch.bincount(chosen, minlength=3)):
+            rows = torch.where(chosen == expert)[0]
+            out.index_add_(0, rows, self.experts[expert](x[rows]))
+        return out
+
+
+def test_a_layer_by_a_tensor_of_one_number_on_an_axis():
+    given = [(torch.randn(len(c), 3), torch.tensor(c)) for c in ([1, 0, 1, 2], [2, 2, 2], [0, 1, 1, 0, 0])]
+    free = {0: torch.export.Dim.DYNAMIC}
+    assert_kept_alive(Routed(), given[0], given[1:], dynamic_shapes=(free, free))

@@ -53,3 +53,29 @@ def test_division_by_a_negative_number_after_another():
         return x * (n // 3 // -2), (n // -3) // 2, divmod(n // 2, -3)
 
     assert_kept_alive(model, (torch.randn(2), 1), [(torch.randn(2), n) for n in (0, 2, 5, 7, -1, -4)])
+
+
+NOT_A_NUMBER = torch.tensor([float("nan"), 1.0])
+
+
+def test_what_is_not_less_need_not_be_more():
+    """`not a < b` holds where a is no number, and `a >= b` does not: the loop ended after one round."""
+
+    def model(x):
+        for rounds in range(6):
+            x = x * 0.5
+            if x.sum().item() < 0.1:
+                break
+        return x, rounds
+
+    assert_kept_alive(model, (torch.ones(2),), [(NOT_A_NUMBER,), (torch.zeros(2),), (torch.full((2,), 90.0),)])
+
+
+def test_neither_more_nor_less():
+    def model(x):
+        total = float(x.sum())
+        if not total > 0:
+            return x * 2
+        return x - 1 if total >= 3 else x + 1
+
+    assert_kept_alive(model, (torch.ones(2),), [(NOT_A_NUMBER,), (-torch.ones(2),), (torch.full((2,), 9.0),)])

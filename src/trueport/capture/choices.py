@@ -62,8 +62,8 @@ def _is_size(number: torch.SymInt) -> bool:
 def is_traced_key(key: Any) -> bool:
     if isinstance(key, tuple):
         return any(isinstance(part, Symbolic) for part in key)
-    if isinstance(key, torch.Tensor):
-        return key.dim() == 0 and key.dtype in _INTEGERS
+    if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
+        return key.dtype in _INTEGERS and all(isinstance(size, int) and size == 1 for size in key.shape)
     return isinstance(key, (*Symbolic, OpenText, Chosen))
 
 

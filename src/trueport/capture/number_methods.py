@@ -5,6 +5,7 @@
 3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
 4. `str(n)` in the user's code keeps the number that it is the text of.
 5. `n // 3 // -2`, of which torch makes `n // -6`, which is another number.
+6. `not loss < 0.1` holds where the loss is no number; torch takes it for `loss >= 0.1`, which does not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 
 from trueport.capture.places import Places
 from trueport.capture.texts import Message, OpenText
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import TRACE
 
 Method = Callable[..., Any]
@@ -48,7 +50,7 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             "__format__": _format,
             "__str__": text,
         },
-        torch.SymFloat: {**_with_bools(torch.SymFloat), "__format__": _format, **_PARTS},
+        torch.SymFloat: {**_with_bools(torch.SymFloat), **_ordering(), "__format__": _format, **_PARTS},
     }
     before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
     for kind, methods in added.items():
@@ -181,6 +183,24 @@ def _with_bools(kind: type) -> dict[str, Method]:
     made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
     into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
     return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked_from_the_right(by)}
+
+
+def _ordering() -> dict[str, Method]:
+    """Which of two floats is less, where that may be neither: compared by the model, so that no one turns it around."""
+
+    def ordering(name: str) -> Method:
+        itself, compare = getattr(torch.SymFloat, name), getattr(operator, name)
+
+        def ordered(number: Any, other: Any) -> Any:
+            known = all(each.node.has_hint() for each in (number, other) if isinstance(each, Symbolic))
+            if TRACE.trace is None or known or not isinstance(other, (int, float, *Symbolic)):
+                return itself(number, other)
+            both = (torch.full((), torch.sym_float(_counted(each)), dtype=torch.float64) for each in (number, other))
+            return compare(*both).item()
+
+        return ordered
+
+    return {name: ordering(name) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
 
 
 def _counting(operation: Method) -> Method:

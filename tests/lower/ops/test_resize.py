@@ -157,3 +157,13 @@ def test_a_spatial_transformer(align):
         return F.grid_sample(x, F.affine_grid(theta, x.shape, align_corners=align), align_corners=align)
 
     faithful(forward, image(), torch.randn(2, 2, 3), free=({0, 2, 3}, {0}))
+
+
+def test_no_places_to_look_at():
+    """Of an empty tensor, the runtime does not reduce an axis that is counted from the end."""
+
+    def forward(picture, places, wanted):
+        kept = torch.where(wanted > 0)[0]
+        return F.grid_sample(picture, places[kept][None, :, None], align_corners=False)[0, :, :, 0].t()
+
+    faithful(forward, torch.randn(1, 3, 5, 5), torch.rand(4, 2), torch.randn(4), free=(None, {0}, {0}))

@@ -43,7 +43,8 @@ def grid_sampler(
         op.cast(input, inner), near, mode=mode, padding_mode=padding, align_corners=int(align_corners)
     )
     if free and mode != "nearest" and (padding == "zeros" or mode == modes[2]):
-        nowhere = op.ReduceSum(op.Mul(places, 0), op.ints(-1), keepdims=0)
+        # Counted from the front: of an empty tensor the runtime does not reduce an axis that is counted from the end.
+        nowhere = op.ReduceSum(op.Mul(places, 0), op.ints(grid.rank - 1), keepdims=0)
         sampled = op.Add(sampled, op.Unsqueeze(nowhere, op.ints(1)))
     return op.cast(sampled, input.element)
 
