@@ -146,7 +146,8 @@ def eager_refuses(subject: Subject) -> bool:
 def has_lines_in(model: torch.nn.Module, own_files: str) -> bool:
     """Whether any module of the model has a `forward` written in the user's own files."""
     own = os.path.realpath(own_files)
-    forwards = [inspect.unwrap(type(module).forward) for module in model.modules()]
+    classes = {type(module) for module in model.modules()}
+    forwards = [inspect.unwrap(cls.forward) for cls in classes if hasattr(cls, "forward")]  # a scripted one has none
     files = [os.path.realpath(f.__code__.co_filename) for f in forwards if hasattr(f, "__code__")]
     return any(file == own or file.startswith(own.rstrip("/") + "/") for file in files)
 

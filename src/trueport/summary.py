@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 import sympy
+import torch
 
 from trueport.capture.assumptions import judge
 from trueport.capture.graph import Graph, is_carried
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 def model_name(model: object) -> str:
+    if isinstance(model, torch.jit.ScriptModule):
+        return str(model.original_name)
     return getattr(model, "__name__", None) or type(model).__name__
 
 

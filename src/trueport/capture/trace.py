@@ -34,6 +34,7 @@ from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.unscripted import unscripted
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
 from trueport.rewrite.runtime import TRACE
@@ -86,8 +87,8 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], 
     try:
         for _ in range(_MOST_TRACES):
             try:
-                with adapted(job.model):
-                    graph = _trace(job, is_leaf, state, sizes, careful, demand, fickle)
+                with unscripted(job.model) as model, adapted(model):
+                    graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle)
                     rewritten = tuple(rewriting.rewritten)
                     tails = {code: rewriting.tails(code) for code in rewritten}
                     return replace(graph, rewritten=rewritten, functions=rewriting.functions, tails=tails)

@@ -1,7 +1,8 @@
 """Branches and loops inside TorchScript: torch's own interpreter decides them, where no trace can keep both ways.
 
-A scripted module is traced like any other as long as nothing in it decides by a tensor's value; where something does,
-the graph would silently hold the way that the trace happened to take.
+A scripted module whose Python is known is traced as that. One that was loaded or frozen is traced as it is as long as
+nothing in it decides by a tensor's value; where something does, the graph would silently hold the way that the trace
+happened to take.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
+from trueport.load.unscripted import in_python
 from trueport.source import Place, Where
 
 _DECIDING = {"prim::If": "branch", "prim::Loop": "loop"}
@@ -31,6 +33,8 @@ def scripted_decisions(model: torch.nn.Module) -> Iterator[Diagnostic]:
         if not isinstance(module, torch.jit.ScriptModule) or id(module) in inside:
             continue
         inside.update(id(part) for part in module.modules())
+        if in_python(module) is not None:
+            continue
         graph = module.inlined_graph  # its nodes live as long as it does
         node = _first_decision(graph, set())
         if node is not None:
