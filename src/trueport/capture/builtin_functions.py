@@ -20,6 +20,7 @@ from trueport.capture.disagreement import Disagreement
 from trueport.capture.lists import TracedList, is_open
 from trueport.capture.number_math import traced_math
 from trueport.capture.sequences import OpenSequence, refuse
+from trueport.capture.tables import Table
 from trueport.capture.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
@@ -197,7 +198,7 @@ def as_bool(control: ControlFlow, value: Any) -> Any:
 def _len(control: ControlFlow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
-    if isinstance(value, TracedDict):
+    if isinstance(value, (TracedDict, Table)):
         return value.length
     own = control.own_method(value, "__len__")
     if own is not None:
@@ -284,7 +285,7 @@ _PLAIN_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torc
 
 def type_of(value: Any) -> type:
     """The type that a traced number or container has in eager."""
-    told_by = value if isinstance(value, TracedList) else type(value)
+    told_by = value if isinstance(value, (TracedList, TracedDict, Table)) else type(value)
     kind: type = getattr(told_by, "stands_for", type(value))
     return _PLAIN_TYPES.get(type(value), kind)
 
@@ -308,13 +309,6 @@ def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 @traced_for(warnings.warn)
 def _warn(_: ControlFlow, *_args: Any, **_kwargs: Any) -> None:
     """Eager has warned where it came by; a graph cannot, and the trace comes to places where eager did not."""
-
-
-@traced_for(dict)
-def _dict(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    made = TracedDict()
-    made.update(*args, **kwargs)
-    return made
 
 
 @traced_for(hasattr)

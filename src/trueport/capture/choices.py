@@ -16,6 +16,7 @@ from trueport.capture.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item, within
 from trueport.capture.rows import held_together
+from trueport.capture.sequences import refuse
 from trueport.capture.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -119,16 +120,25 @@ def _under_each(container: Any, key: Chosen, default: Any) -> Any:
 def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
     """Give a dict a value under a traced key: one of those that are there, which is assumed where it is not known; or a
     new one, if free sizes are all that it is made of."""
+    if isinstance(key, Chosen):
+        key.each(_put(container, value))
+        return
     if is_of_sizes(key):
         container[OpenKey(key)] = value
     else:
         held = contains(container, key)
-        if held is False:
-            raise TypeError(f"a dict is given a new key that is known only when the model runs: {type(key).__name__}")
         if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
-            TRACE.trace.check(held, None, "that a dict has the key which it is given a value under")
+            TRACE.trace.want_table(container)
+            refuse(
+                "a dict is given a value under a key that is known only when the model runs, and that may be a new one",
+                "make the dict in the model's own code, with numbers as keys; or keep the values in a tensor",
+            )
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
+
+
+def _put(container: dict[Any, Any], value: Any) -> Callable[[Any], None]:
+    return lambda key: container.__setitem__(key, value)
 
 
 def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]) -> bool:
@@ -163,12 +173,15 @@ def _update(container: Any, key: Any, item: Any, change: Callable[[Any, Any], An
 
 def makes_missing(container: Any) -> bool:
     """Whether it answers for keys that it does not have: a `defaultdict`, a `Counter`."""
+    if hasattr(container, "missing") and hasattr(container, "site"):
+        return True
     return isinstance(container, Mapping) and hasattr(type(container), "__missing__")
 
 
 def _refuse_making(container: Any, key: Any) -> None:
     """What such a one makes for a key that nobody knows yet would be there afterwards."""
     if makes_missing(container) and TRACE.trace is not None and TRACE.trace.truth(contains(container, key)) is not True:
+        TRACE.trace.want_table(container)
         raise TypeError(
             f"a {type(container).__name__} makes entries for keys that it has not, and is asked for one that is known"
             f" only when the model runs: {type(key).__name__}"

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture import builtin_order, builtin_sequences, deques, iterating, made_by_type, stepping  # noqa: F401  (they register themselves)
+from trueport.capture import builtin_order, builtin_sequences, deques, iterating, made_by_type, making_dicts, stepping  # noqa: F401  (they register themselves)
 from trueport.capture.builtin_functions import traced_builtin
 from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import holds_disagreement
@@ -331,11 +331,8 @@ class ControlFlow(HandingOn):
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         return TracedList(items)
 
-    def new_dict(self, parts: Iterable[Any]) -> dict[Any, Any]:
-        made = TracedDict()
-        for part in parts:
-            made.update(part)
-        return made
+    def new_dict(self, parts: Iterable[Any]) -> Any:
+        return self.made_dict(TracedDict(), tuple(parts), {})
 
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""

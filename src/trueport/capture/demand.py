@@ -77,6 +77,8 @@ class Demand:
         """The lines of branches for whose ways a statement around them is run."""
         self.escapes: dict[tuple[str, int], set[type[Exception]]] = {}
         """By file and line of a loop: the errors that leave it, and are caught outside of it."""
+        self.tables: set[tuple[str, int]] = set()
+        """By file and line: where dicts are made that are given keys which are known only when the model runs."""
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
@@ -168,7 +170,8 @@ class Demand:
         if "unhashable" in text and not self.through_caches:
             self.through_caches = True
             self._raise(NeedsTail(0))
-        frames = [f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code)]
+        walked = (f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code))
+        frames = [frame for frame in walked if not Where(frame.f_code.co_filename, 1).is_standard]
         if frames:
             self.require(frames[-1], places, place_of(failure.__traceback__, places))
 
@@ -194,6 +197,12 @@ class Demand:
         self.require(frame, places)
         if self._rewriting is not None and self._rewriting.add_tail(frame.f_code, Called(frame.f_lineno)):
             self._raise(NeedsTail(frame.f_lineno))
+
+    def want_table(self, site: tuple[str, int]) -> None:
+        """Start again with a table where a dict is made; returns where that was tried."""
+        if self._rewriting is not None and site not in self.tables:
+            self.tables.add(site)
+            self._raise(NeedsTail(site[1]))
 
     def want_escape(self, loop: tuple[str, int], kind: type[Exception]) -> None:
         """Start again with a loop that errors of this kind may leave; returns where that was tried."""

@@ -92,8 +92,10 @@ _OF_NOBODY = Disagreement("a dict", "one", "another", Place(()))
 class TracedDict(dict):  # type: ignore[type-arg]
     """A dict of rewritten code."""
 
-    stands_for = dict
+    stands_for: type = dict
     """What a structure that holds it is told to be."""
+    site: tuple[str, int] | None = None
+    """The file and the line that make it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -112,6 +114,10 @@ class TracedDict(dict):  # type: ignore[type-arg]
         made.hold(entries)
         made.why = made.why if why is None else why
         return made
+
+    def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
+        """Another of its kind."""
+        return TracedDict.of(entries, why)
 
     @property
     def entries(self) -> Entries:

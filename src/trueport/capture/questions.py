@@ -24,6 +24,7 @@ from trueport.capture.raising import catcher, fail
 from trueport.capture.rows import Rows
 from trueport.capture.sequences import OpenSequence, refuse
 from trueport.capture.stepping import OfOpenLength
+from trueport.capture.tables import Table
 from trueport.capture.taken_out import TakenOut
 from trueport.capture.texts import Message, OpenText
 from trueport.capture.tracer import Tracer
@@ -76,7 +77,11 @@ class Questions(ABC):
             return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
         if isinstance(value, Chosen):
             return value.where(bool)
-        if is_open(value) or isinstance(value, OpenSequence) or (isinstance(value, TracedDict) and value.is_open):
+        if (
+            isinstance(value, (OpenSequence, Table))
+            or (isinstance(value, TracedDict) and value.is_open)
+            or is_open(value)
+        ):
             return self.truth(value.length)
         asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
         return bool(value) if asked is None else self.truth(asked())
@@ -145,7 +150,7 @@ class Questions(ABC):
             value = value.collected()
         if isinstance(value, OfOpenLength):
             return value.rest()
-        if is_open(value):
+        if is_open(value) or isinstance(value, Table):
             return value.sequence()
         if isinstance(value, torch.Tensor) and value.dim() > 0:
             length: Any = value.shape[0]
@@ -210,6 +215,8 @@ class Questions(ABC):
             return False
         if isinstance(container, TracedDict) and container.is_open:
             container.why.complain()
+        if isinstance(container, TracedDict) and container.site is not None and isinstance(key, Symbolic):
+            return True
         # an empty list may be one that earlier rounds of a loop filled
         return len(container) > 0 or (isinstance(container, dict) and choices.is_of_sizes(key))
 
@@ -218,6 +225,31 @@ class Questions(ABC):
         if self.plain_rounds and isinstance(found, Chosen) and isinstance(key, torch.SymInt):
             raise LookupError("a layer of each round is looked up by its number")
         return found
+
+    def _site(self) -> tuple[str, int]:
+        """The file and the line of the user's that run just now."""
+        frame = next(self.tracer.places.users_frames())
+        return frame.f_code.co_filename, frame.f_lineno
+
+    def is_table_here(self) -> bool:
+        return self._site() in self.tracer.demand.tables
+
+    def want_table_here(self) -> None:
+        self.tracer.demand.want_table(self._site())
+
+    def want_table(self, container: Any) -> None:
+        if isinstance(container, TracedDict) and container.site is not None:
+            self.tracer.demand.want_table(container.site)
+
+    def made_dict(self, made: TracedDict, parts: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A dict of the user's, or a table where it is given keys that are known only when the model runs."""
+        if self.is_table_here():
+            given = Table({}, made.stands_for, getattr(made, "missing", None))
+            given.update(*parts, **named)
+            return given
+        made.site = self._site()
+        made.update(*parts, **named)
+        return made
 
     def put_under(self, container: Any, key: Any, value: Any) -> None:
         choices.put_under(container, key, value)
@@ -228,6 +260,8 @@ class Questions(ABC):
         return choices.update_under(container, key, change, value)
 
     def holds(self, container: Any, item: Any) -> Any:
+        if isinstance(container, Table):
+            return container.holds(item)
         if isinstance(container, TracedDict) and container.is_open and not choices.is_traced_key(item):
             return container.presence(item)
         if is_open(container):

@@ -120,7 +120,7 @@ class World:
         room = (function.__module__ or "").split(".")[0]
         if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():
-                if isinstance(_content(cell), (FunctionType, TracedList, tuple)):
+                if isinstance(_content(cell), (FunctionType, TracedList, TracedDict, tuple)):
                     self._keep(_content(cell), depth)
         if room in _FOREIGN:
             return
@@ -207,7 +207,7 @@ def as_left(value: Any, contents: Contents) -> Any:
         now = value.entries if held is None else held
         left = {key: as_left(item, contents) for key, item in now.items()}
         same = held is None and all(left[key] is now[key] for key in now)
-        return value if same else TracedDict.of(left, value.why)
+        return value if same else value.holding(left, value.why)
     if type(value) not in (list, tuple, dict):
         return value
     now = value if held is None else held

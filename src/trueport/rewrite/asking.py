@@ -92,6 +92,9 @@ class Trace(Protocol):
 
     def looked_up(self, container: Any, key: Any, *default: Any) -> Any: ...
 
+    def want_table(self, container: Any) -> None:
+        """A dict is given a key that may be new: starts again with a table in its place, where that is possible."""
+
     def put_under(self, container: Any, key: Any, value: Any) -> None:
         """A dict is given a value under one of its plain keys, which a traced one chooses."""
 
