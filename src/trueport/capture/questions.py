@@ -214,6 +214,8 @@ class Questions(ABC):
         if not choices.is_traced_key(key) or not choices.is_container(container) or is_open(container):
             return False
         if isinstance(container, TracedDict) and container.is_open:
+            if isinstance(key, Symbolic):
+                self.want_table(container)
             container.why.complain()
         if isinstance(container, TracedDict) and container.site is not None and isinstance(key, Symbolic):
             return True

@@ -120,8 +120,9 @@ class World:
         room = (function.__module__ or "").split(".")[0]
         if room == "trueport":  # a wrapper around functions of the user's, or a list that it fills
             for cell in function.__closure__ or ():
-                if isinstance(_content(cell), (FunctionType, TracedList, TracedDict, tuple)):
-                    self._keep(_content(cell), depth)
+                content = _content(cell)
+                if isinstance(content, (FunctionType, TracedList, TracedDict, tuple)) or _holds_state(content):
+                    self._keep(content, depth)
         if room in _FOREIGN:
             return
         self._keep((function.__defaults__, function.__kwdefaults__), depth)
@@ -309,11 +310,12 @@ def _is_users_object(value: Any) -> bool:
 def _is_foreign(value: Any) -> bool:
     room = type(value).__module__.split(".")[0]
     foreign = room in _FOREIGN or room in sys.stdlib_module_names
-    return (
-        foreign
-        and not isinstance(value, (*OPEN_NAMESPACES, *_OF_THE_LIBRARY))
-        and not getattr(type(value), "holds_state", False)
-    )
+    return foreign and not isinstance(value, (*OPEN_NAMESPACES, *_OF_THE_LIBRARY)) and not _holds_state(value)
+
+
+def _holds_state(value: Any) -> bool:
+    """Whether it is an object of ours that arms and rounds change."""
+    return bool(getattr(type(value), "holds_state", False))
 
 
 def _keeps_in_slots(value: Any) -> bool:
