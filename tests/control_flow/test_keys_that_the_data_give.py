@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 
 import pytest
 import torch
-from torch import nn
 
 from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive, numbers, refused
 
@@ -135,19 +134,17 @@ def test_keys_that_an_arm_makes(model):
     assert_kept_alive(model, (UP,), [(DOWN,)])
 
 
-class OlderThanTheCall(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.held = {0: 1.0}
-
-    def forward(self, x):
-        held = self.held
-        held[int(x.sum())] = 2.0
-        return x * len(held)
+HELD = {0: 1.0}
 
 
 def test_a_dict_that_was_there_before_the_model_ran():
     """Its keys were taken to stay as they are, and only a note said so."""
-    found = refused(OlderThanTheCall(), (UP,))
+
+    def model(x):
+        HELD[int(x.sum())] = 2.0  # <- here
+        return x * len(HELD)
+
+    found = refused(model, (UP,))
     assert found.code == "TP104"
+    assert found.where.line == model.__code__.co_firstlineno + 1
     assert "may be a new one" in found.message
