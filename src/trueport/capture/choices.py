@@ -57,7 +57,8 @@ def is_of_sizes(key: Any) -> bool:
 
 
 def _is_size(number: torch.SymInt) -> bool:
-    return not any(number.node.shape_env.made_since(symbol, 0) for symbol in number.node.expr.free_symbols)
+    shapes, symbols = number.node.shape_env, number.node.expr.free_symbols
+    return not any(symbol.is_integer is not True or shapes.made_since(symbol, 0) for symbol in symbols)
 
 
 def is_traced_key(key: Any) -> bool:
