@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap, UserDict
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 
 import trueport
@@ -122,3 +123,47 @@ def test_what_an_exit_stack_does_at_its_end():
     found = refused(model, (UP,))
     assert found.code == "TP103"
     assert "ExitStack" in found.message
+
+
+def test_an_attribute_of_one_arm_that_a_try_asks_for():
+    def model(x):
+        settings = Settings()
+        if x.sum() > 0:
+            settings.offset = x * 2
+        try:
+            y = settings.offset
+        except AttributeError:
+            y = x - 1
+        return y
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
+def test_a_name_of_one_arm_that_a_try_asks_for_is_refused():
+    """In a graph it is there on both ways; nothing would be raised."""
+
+    def model(x):
+        if x.sum() > 0:  # <- here
+            found = x * 2
+        try:
+            y = found + 1
+        except NameError:
+            y = x - 1
+        return y
+
+    found = refused(model, (UP,))
+    assert found.code == "TP103"
+    assert found.where.line == model.__code__.co_firstlineno + 1
+    assert "not set" in found.message
+    assert "before the branch" in found.fix
+
+
+def test_a_number_that_numpy_holds_is_refused():
+    def model(x):
+        scale = np.float64(x.sum().item())
+        return x * scale  # <- here
+
+    found = refused(model, (UP,))
+    assert found.code == "TP204"
+    assert "numpy" in found.message
+    assert "float(v)" in found.fix

@@ -16,6 +16,7 @@ _FOR_LISTS = (
     "append in both arms; or collect tensors of one shape, and stack or concatenate them: that length may be open"
 )
 _FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
+_FOR_UNSET = "set it before the branch, to None for one, and ask `is None` instead of catching the error"
 _TEXT = "the text "
 _FOR_TEXTS = "return a number that stands for the text: an ONNX model gives tensors, and this text differs between runs"
 
@@ -115,6 +116,8 @@ _FOR_ARGUMENTS = (
 def _fix(then: str, orelse: str) -> str:
     if "None" in (then, orelse):
         return _FOR_NONE
+    if "not set" in (then, orelse):
+        return _FOR_UNSET
     if then.startswith(_TEXT) and orelse.startswith(_TEXT):
         return _FOR_TEXTS
     return _FOR_LISTS if then.endswith("long") and orelse.endswith("long") else _FOR_ALL

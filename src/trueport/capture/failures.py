@@ -38,6 +38,7 @@ _LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array_
 
 
 _SIZE_OF_THE_RUN = re.compile(r"\bu\d+\b")
+_NUMPY_OBJECTS = ("data type 'object' not understood", "of type numpy.object_")
 _TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
 
@@ -99,6 +100,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             label="needs a plain number",
             seen=(_first_line(text),),
             fix=_instead_of_a_plain_number(text),
+        )
+    if isinstance(failure, TypeError) and any(part in text for part in _NUMPY_OBJECTS):
+        return LeftTheGraph(
+            message="a number that is known only when the model runs is given to numpy, which holds it as an object",
+            place=place,
+            label="a scalar or an array of numpy's",
+            seen=(_first_line(text),),
+            fix="use a number of Python's, or a tensor: float(v) for np.float64(v), torch.tensor(v) for np.array(v)",
         )
     if isinstance(failure, TypeError) and (disagreement := _disagreed_on(failure.__traceback__)) is not None:
         return disagreement.told()

@@ -19,6 +19,7 @@ from trueport.capture.last_values import LastValues
 from trueport.capture.lists import TracedList
 from trueport.capture.merging_dicts import merged_dict
 from trueport.capture.merging_lists import merged_list
+from trueport.capture.raising import is_handled_here
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
 from trueport.load.containers import kind_of_container
@@ -207,6 +208,8 @@ class Merging:
     def _one_sided(self, then: Any, orelse: Any, name: str) -> Any:
         """Reading the name after the other arm would be an error in Python: what it holds then does not matter."""
         bound = orelse if then is UNBOUND else then
+        if not name.startswith("tp_") and is_handled_here({"NameError", "UnboundLocalError"}, self.tracer.places):
+            return Disagreement(f"`{name}`", describe(then), describe(orelse), self.place)
         if isinstance(bound, maybe.Maybe):  # its flag is one of the arm's
             flag, value = (
                 self._stand_in(part(bound), then is UNBOUND, name) for part in (maybe.flag_of, maybe.value_of)

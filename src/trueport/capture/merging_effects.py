@@ -14,6 +14,7 @@ from trueport.capture.lists import Parts
 from trueport.capture.merging import Merging
 from trueport.capture.merging_dicts import keys_differ, merged_entries
 from trueport.capture.merging_lists import merged_parts
+from trueport.capture.raising import is_handled_here
 from trueport.capture.sets import TracedSet, Unsure
 from trueport.capture.world import Change
 from trueport.capture.writes import Write
@@ -71,6 +72,9 @@ def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any],
             why = keys_differ(merging, "attribute")
             tracer.one_sided.update({(id(change.container), key): why for key in then.keys() ^ orelse.keys()})
             tracer.demand.require_callers(tracer.places)  # they may ask `hasattr`
+            if is_handled_here({"AttributeError"}, tracer.places):
+                unsure = dict.fromkeys(then.keys() ^ orelse.keys(), why)
+                then, orelse = {**then, **unsure}, {**orelse, **unsure}
         elif all(isinstance(key, OpenKey) for key in then.keys() ^ orelse.keys()):  # harmless until it is asked for
             unsure = dict.fromkeys(then.keys() ^ orelse.keys(), keys_differ(merging))
             then, orelse = {**then, **unsure}, {**orelse, **unsure}

@@ -19,7 +19,7 @@ from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import ExportError
 from trueport.rewrite.asking import UNBOUND
-from trueport.rewrite.functions import Refused, find_definition
+from trueport.rewrite.functions import Refused, find_definition, function_around
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 
@@ -116,6 +116,18 @@ def catcher(kind: type[Exception], places: Places) -> Catcher | None:
             loops += ((file, at) for at in loops_around(source, frame.f_lineno))
         frame = frame.f_back
     return None
+
+
+def is_handled_here(kinds: set[str], places: Places) -> bool:
+    """Whether the user's function that runs just now has an `except` for one of these errors, at any line."""
+    frame = next(places.users_frames(), None)
+    if frame is None:
+        return False
+    file = frame.f_code.co_filename
+    first, last = function_around(file, frame.f_lineno)
+    attempts = [each for each in _attempts("".join(linecache.getlines(file))) if first <= each.lineno <= last]
+    handlers = [handler for each in attempts if isinstance(each, ast.Try) for handler in each.handlers]
+    return any(handler.type is not None and kinds & {*_names(handler.type)} for handler in handlers)
 
 
 def _entered(frame: FrameType | None) -> set[tuple[str, int]]:
