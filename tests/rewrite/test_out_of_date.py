@@ -47,6 +47,23 @@ def test_an_edit_elsewhere_in_the_file_does_no_harm(tmp_path):
     assert trueport.export(module.forward, (torch.ones(3),)).report.verified
 
 
+NESTED = """
+def forward(x):
+    def scaled(y):
+        return y * 2 if y.sum() > 0 else y
+    y = scaled(x)
+    return y + 1 if y.mean() > 0 else y - 1
+"""
+
+
+def test_a_file_written_just_now_with_a_function_in_a_function(tmp_path):
+    """The inner one is rewritten first, and the outer one then holds another code than its text."""
+    path = tmp_path / "nested.py"
+    path.write_text(NESTED)
+    program = trueport.export(loaded(path).forward, (torch.ones(3),))
+    assert torch.equal(program(torch.ones(3)), torch.full((3,), 3.0))
+
+
 def test_a_file_of_the_same_name_in_another_folder(tmp_path, monkeypatch):
     """Relative names, as of code that was compiled by hand: Python remembers the text of the first."""
     for folder, text in (("one", "\n\n\ndef other():\n    pass\n"), ("two", MODEL)):

@@ -9,6 +9,8 @@ from types import CodeType
 
 import psutil
 
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
 
 def is_out_of_date(code: CodeType, text: str) -> bool:
     """Whether a function of a file that was written since Python started is compiled from another text.
@@ -19,7 +21,7 @@ def is_out_of_date(code: CodeType, text: str) -> bool:
         written = os.stat(code.co_filename).st_mtime
     except OSError:
         return False
-    return written > _started() and _essence(code) not in _essences(text, code.co_filename)
+    return written > _started() and not any(_is_same(code, each) for each in _compiled(text, code.co_filename))
 
 
 @functools.cache
@@ -28,8 +30,8 @@ def _started() -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def _essences(text: str, file: str) -> frozenset[tuple[object, ...]]:
-    return frozenset(_essence(code) for code in _all_of(compile(text, file, "exec", dont_inherit=True)))
+def _compiled(text: str, file: str) -> tuple[CodeType, ...]:
+    return tuple(_all_of(compile(text, file, "exec", dont_inherit=True)))
 
 
 def _all_of(code: CodeType) -> Iterator[CodeType]:
@@ -39,7 +41,17 @@ def _all_of(code: CodeType) -> Iterator[CodeType]:
             yield from _all_of(constant)
 
 
-def _essence(code: CodeType) -> tuple[object, ...]:
-    """What it computes, without what it is called and where it stands."""
-    constants = tuple(_essence(c) if isinstance(c, CodeType) else (type(c), repr(c)) for c in code.co_consts)
-    return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, constants
+def _is_same(code: CodeType, other: CodeType) -> bool:
+    """Whether both compute the same. A function inside that is rewritten already was compared when it was."""
+    mine, theirs = (
+        (each.co_name, each.co_firstlineno, each.co_code, each.co_names, each.co_varnames, len(each.co_consts))
+        for each in (code, other)
+    )
+    return mine == theirs and all(map(_is_same_constant, code.co_consts, other.co_consts))
+
+
+def _is_same_constant(one: object, other: object) -> bool:
+    if not isinstance(one, CodeType) or not isinstance(other, CodeType):
+        return type(one) is type(other) and repr(one) == repr(other)
+    rewritten = any(constant is RUNTIME_FUNCTIONS for each in _all_of(one) for constant in each.co_consts)
+    return rewritten or _is_same(one, other)
