@@ -152,6 +152,12 @@ class Table:
 
 
 def _add(keys: TracedList, values: TracedList, key: Any, value: Any) -> None:
+    if isinstance(value, (list, dict, set)):
+        refuse(
+            "a dict is given lists under keys that are known only when the model runs",
+            "keep tensors under the keys: sums[k] = sums.get(k, 0) + y; or work on whole tensors:"
+            " torch.zeros(n, d).index_add_(0, keys, values)",
+        )
     keys.append(key)
     values.append(value)
 
