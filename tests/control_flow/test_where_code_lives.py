@@ -14,7 +14,7 @@ from torch import nn
 
 from tests.control_flow import helpers_elsewhere
 from tests.control_flow.helpers_elsewhere import Base, accumulated, early, pairs, scaled, shouted
-from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, rows
+from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, refused, rows
 
 
 def both(model, **options):
@@ -488,3 +488,18 @@ class FilledElsewhere(nn.Module):
 
 def test_a_list_that_another_method_makes():
     assert_kept_alive(FilledElsewhere(), *rows(4), rows(1, 2, 9), dynamic_shapes=ROWS)
+
+
+def _halved(x):
+    if x.shape[0] < 2:
+        return x
+    return _halved(x[: x.shape[0] // 2]) * 2
+
+
+def test_a_function_that_calls_itself_until_a_size_is_small_is_refused_soon():
+    """As scans in pure torch do. With a bound on the size it is written out."""
+    found = refused(_halved, (torch.randn(9),), dynamic_shapes=ROWS)
+    assert found.code == "TP102"
+    assert "calls itself" in found.message
+    others = [(torch.randn(n),) for n in (1, 2, 5, 15)]
+    assert_kept_alive(_halved, (torch.randn(9),), others, dynamic_shapes=({0: torch.export.Dim("n", max=15)},))

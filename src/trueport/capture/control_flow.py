@@ -26,7 +26,7 @@ from trueport.capture.maybe import known
 from trueport.capture.merging import Blank, Merging, inside
 from trueport.capture.merging_effects import merged_contents, merged_writes
 from trueport.capture.raising import as_raised
-from trueport.capture.recursion import DEEP, refuse_endless
+from trueport.capture.recursion import refuse_endless
 from trueport.capture.remembered import Remembered
 from trueport.capture.sequences import OpenSequence, is_plain_iterator
 from trueport.capture.sharing import Left
@@ -77,8 +77,7 @@ class ControlFlow(HandingOn):
         self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
     ) -> Any:
         """`told` is off where the arms come to the test themselves: what it tells is not known before."""
-        if len(self.tracer.regions) > DEEP:
-            refuse_endless(self.tracer.places)
+        refuse_endless(self.tracer.places, len(self.tracer.regions), test)
         run = self.forks.run
         number = -1 if run is None else run.next_number()
         if (
