@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+import trueport
 from tests.lower.ops.faithful import faithful
 
 KERNEL = torch.outer(torch.tensor([1.0, 2, 1]), torch.tensor([1.0, 2, 1])) / 16
@@ -58,3 +60,27 @@ def test_lines_backwards():
         return made.reshape(b, 4, -1)
 
     faithful(forward, torch.randn(2, 3, 5), torch.randn(2, 3, 4, 3), free=({0}, {0}))
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_as_long_as_a_free_size_says(axes):
+    """A decoder that gives back the size that its encoder was given: `self.up(x, output_size=x.size())`."""
+    down = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](1, 2, 3, stride=2, padding=1)
+    up = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)[axes - 1](2, 1, 3, stride=2, padding=1)
+
+    def forward(x):
+        return up(down(x), output_size=x.size())
+
+    faithful(forward, torch.randn(1, 1, *[6] * axes), free=({0, 2},))
+
+
+def test_a_longer_end_that_only_the_bias_reaches():
+    up = nn.ConvTranspose1d(2, 1, 2, stride=3)
+
+    def forward(x, like):
+        return up(x, output_size=like.shape)
+
+    rows = torch.export.Dim("rows", min=1)
+    like = torch.randn(1, 1, 11)  # at least as long as (4 - 1) * 3 + 2, and at most two more
+    program = trueport.export(forward, (torch.randn(1, 2, 4), like), dynamic_shapes=(None, {2: 1 * rows}))
+    assert program.report.verified

@@ -238,3 +238,10 @@ def test_backward_in_forward_leaves_no_gradients_behind():
     model = Saliency().eval()
     faithful(model, torch.randn(1, 1, 5, 6))
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_pairs_of_a_free_number_of_items():
+    def forward(x):
+        return torch.combinations(x), torch.combinations(x, 3), torch.combinations(x, with_replacement=True)
+
+    faithful(forward, torch.randn(5), free=ROWS)

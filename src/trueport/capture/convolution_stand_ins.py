@@ -1,4 +1,6 @@
-"""Convolutions with as many groups as a free size says: `F.conv2d(x.view(1, b * c, h, w), weight, groups=b)`.
+"""Convolutions of which a free size says how many groups there are, or how long the result is.
+
+`F.conv2d(x.view(1, b * c, h, w), weight, groups=b)`, `self.up(x, output_size=skip.shape)`
 
 So networks give each example of a batch weights of its own (StyleGAN's modulated convolution). ONNX has the number of
 groups written down once, so here the windows are laid out as columns and multiplied, group by group, in one product.
@@ -15,10 +17,14 @@ import torch.nn.functional as F
 from trueport.capture.stand_ins import holds_symbol, stands_in_for
 
 
+def _each(value: Any, axes: int) -> list[Any]:
+    given = list(value) if isinstance(value, (list, tuple)) else [value]
+    return given * axes if len(given) == 1 else given
+
+
 def _pair(value: Any, axes: int, missing: int) -> Any:
     """A setting of each axis of a picture, of which a line has but one."""
-    given = list(value) if isinstance(value, (list, tuple)) else [value] * axes
-    return (*[missing] * (2 - axes), *given)
+    return (*[missing] * (2 - axes), *_each(value, axes))
 
 
 def _picture(tensor: torch.Tensor, axes: int) -> torch.Tensor:
@@ -65,7 +71,10 @@ def _backwards(axes: int) -> Callable[..., Any]:
         groups: Any = 1,
         dilation: Any = 1,
     ) -> Any:
-        if not holds_symbol(groups) or input.dim() != axes + 2:
+        if holds_symbol(output_padding) and not holds_symbol(groups):
+            whole = _TRANSPOSED[axes - 1](input, weight, None, stride, 0, 0, groups, dilation)
+            return _cut(whole, _each(padding, axes), _each(output_padding, axes), bias)
+        if not holds_symbol(groups) or input.dim() != axes + 2 or axes > 2:
             return NotImplemented
         x, w = _picture(input, axes), _picture(weight, axes)
         steps, pads, gaps = _pair(stride, axes, 1), _pair(padding, axes, 0), _pair(dilation, axes, 1)
@@ -87,6 +96,14 @@ def _backwards(axes: int) -> Callable[..., Any]:
     return convolve
 
 
+def _cut(whole: torch.Tensor, pads: list[Any], extra: list[Any], bias: torch.Tensor | None) -> torch.Tensor:
+    """`output_size=x.size()`: how much longer the result is than it has to be only the run tells. Nothing is left off
+    at first, and then what eager leaves off; where it asks for more than there is, only the bias reaches."""
+    edges = [each for pad, more in zip(reversed(pads), reversed(extra), strict=True) for each in (-pad, more - pad)]
+    made = F.pad(whole, edges)
+    return made if bias is None else made + bias.reshape(-1, *[1] * len(pads))
+
+
 def _finished(made: torch.Tensor, sizes: Sequence[Any], bias: torch.Tensor | None, axes: int) -> torch.Tensor:
     picture = made.reshape(tuple(sizes))
     if bias is not None:
@@ -94,6 +111,8 @@ def _finished(made: torch.Tensor, sizes: Sequence[Any], bias: torch.Tensor | Non
     return picture.squeeze(-2) if axes == 1 else picture
 
 
-for _axes, _there, _back in ((1, F.conv1d, F.conv_transpose1d), (2, F.conv2d, F.conv_transpose2d)):
+_TRANSPOSED: tuple[Callable[..., torch.Tensor], ...] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+for _axes, _there in ((1, F.conv1d), (2, F.conv2d)):
     stands_in_for(_there)(_forwards(_axes))
+for _axes, _back in enumerate(_TRANSPOSED, 1):
     stands_in_for(_back)(_backwards(_axes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -32,6 +33,16 @@ def _broadcast(one: Any, other: Any) -> Any:
     return one if isinstance(other, int) and other == 1 else other
 
 
+def _combinations(tensor: torch.Tensor, r: int = 2, with_replacement: bool = False) -> Any:
+    """Torch counts the items out in plain numbers; here, of every pair (or more) of places, those in order count."""
+    if r < 2:
+        return NotImplemented
+    places = torch.meshgrid([torch.arange(tensor.shape[0])] * r, indexing="ij")
+    steps = [a <= b if with_replacement else a < b for a, b in itertools.pairwise(places)]
+    kept = reduce(torch.logical_and, steps)
+    return torch.stack([tensor[place[kept]] for place in places], 1)
+
+
 def _kron(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Every element of one times the whole other."""
     rank = max(one.dim(), other.dim())
@@ -52,6 +63,7 @@ def _multi_dot(tensors: Sequence[torch.Tensor]) -> Any:
 
 
 PRODUCTS: dict[OpOverload, Callable[..., Any]] = {
+    aten.combinations.default: _combinations,
     aten.kron.default: _kron,
     aten.linalg_multi_dot.default: _multi_dot,
     aten.take_along_dim.default: _take_along_dim,
