@@ -166,3 +166,15 @@ def test_one_that_is_entered_by_hand_is_refused():
     assert found.code == "TP107"
     assert "ExitStack" in found.message
     assert "`with` of its own" in found.fix
+
+
+def test_one_of_two_managers():
+    """No value can be one or the other: the block is traced in both arms."""
+
+    def model(x):
+        manager = Scale(x) if x.sum() > 0 else contextlib.nullcontext()
+        with manager:
+            y = x * 2
+        return y
+
+    assert_kept_alive(model, (UP,), [(DOWN,)])

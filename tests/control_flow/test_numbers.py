@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tests.control_flow.kept_alive import assert_kept_alive
+from tests.control_flow.kept_alive import ROWS, assert_kept_alive, rows
 
 NUMBERS = [(torch.tensor(a), torch.tensor(b)) for a in (0.49, -7.3, 2.5) for b in (1, -3, 5)]
 
@@ -79,3 +79,38 @@ def test_neither_more_nor_less():
         return x - 1 if total >= 3 else x + 1
 
     assert_kept_alive(model, (torch.ones(2),), [(NOT_A_NUMBER,), (-torch.ones(2),), (torch.full((2,), 9.0),)])
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        lambda flag: flag**2,
+        lambda flag: 2**flag,
+        lambda flag: 3.0 / (flag + 1),
+        lambda flag: 7 // (flag + 1) + 5 % (flag + 2),
+        lambda flag: 4 >> flag,
+        lambda flag: flag & 1,
+        lambda flag: (flag | 2) ^ 3,
+        lambda flag: abs(flag) + round(flag),
+        lambda flag: 5 if flag < 1 else 6,
+    ],
+    ids="power exponent divided whole shifted and or-xor abs less".split(),
+)
+def test_a_traced_bool_is_a_number_in_arithmetic(counted):
+    def model(x):
+        return torch.tensor(counted((x[0] > 0).item()))
+
+    assert_kept_alive(model, (torch.ones(3),), [(-torch.ones(3),)])
+
+
+def test_a_bool_that_is_divided_by():
+    def model(x):
+        total = 0.0
+        for row in x:
+            try:
+                total += 1.0 / (row[0] > 0).item()
+            except ZeroDivisionError:
+                total -= 1
+        return torch.tensor(total)
+
+    assert_kept_alive(model, (torch.randn(4, 3),), rows(0, 1, 2, 7), dynamic_shapes=ROWS)

@@ -210,6 +210,8 @@ def _len(control: ControlFlow, value: Any) -> Any:
 def _abs(_: ControlFlow, value: Any) -> Any:
     if not isinstance(value, Symbolic):
         return abs(value)
+    if isinstance(value, torch.SymBool):
+        return torch.sym_ite(value, 1, 0)
     number: Any = value
     size = torch.sym_max(number, -number)
     return torch.sym_max(size, 0) if isinstance(value, torch.SymInt) else size  # so that it is known not to be negative

@@ -87,7 +87,7 @@ class Disagreement:
     )
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
-    __eq__ = __ne__ = __hash__ = _complain_too
+    __eq__ = __ne__ = __hash__ = __enter__ = __exit__ = _complain_too
 
 
 def holds_disagreement(value: Any, depth: int = 5) -> bool:

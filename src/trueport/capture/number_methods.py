@@ -215,12 +215,32 @@ def _xor(flag: Any, other: Any) -> Any:
     return (flag | other) & torch.sym_not(flag & other)
 
 
+def _of_bits(operation: Method, of_bools: Method | None = None) -> Method:
+    """`flag & 1` is a number, `flag & other` a bool again."""
+    truth = of_bools or getattr(torch.SymBool, f"__{operation.__name__.strip('_')}__")
+
+    def method(flag: Any, other: Any) -> Any:
+        if type(other) in (int, torch.SymInt):
+            return operation(_counted(flag), other)
+        return truth(flag, other)
+
+    return method
+
+
+_WITH_NUMBERS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
 _COUNTING: dict[str, Method] = {
-    **{f"__{name}__": _counting(getattr(operator, name)) for name in ("add", "sub", "mul", "truediv")},
-    **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in ("add", "sub", "mul")},
+    **{f"__{name}__": _counting(getattr(operator, name)) for name in _WITH_NUMBERS},
+    **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in _WITH_NUMBERS},
+    **{f"__{name}__": _counting(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
     "__neg__": lambda flag: -_counted(flag),
+    "__abs__": lambda flag: _counted(flag),
+    "__round__": lambda flag, *_: _counted(flag),
     "__eq__": _equal,
     "__ne__": _unequal,
-    "__xor__": _xor,
-    "__rxor__": _xor,
+    "__and__": _of_bits(operator.and_),
+    "__or__": _of_bits(operator.or_),
+    "__xor__": _of_bits(operator.xor, _xor),
+    "__rand__": _of_bits(operator.and_),
+    "__ror__": _of_bits(operator.or_),
+    "__rxor__": _of_bits(operator.xor, _xor),
 }
