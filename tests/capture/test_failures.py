@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
@@ -142,6 +143,15 @@ def test_a_failure_inside_a_library_points_into_it_and_shows_the_way():
 
     (found,) = errors(model, (x(2, 3),))
     assert [call.function.rsplit(".", 1)[-1] for call in found.place.calls] == ["model", "helper"]
+
+
+def test_a_failure_inside_pythons_own_library_points_at_the_line_that_called_it():
+    def model(y):
+        sent = json.dumps({"total": y.sum().item()})
+        return y * json.loads(sent)["total"]
+
+    (found,) = errors(model, (x(3),))
+    assert line_of(found).startswith("sent = json.dumps")
 
 
 def test_what_the_model_itself_catches_goes_on():

@@ -458,3 +458,13 @@ def test_derivatives_by_torch_func():
         return forces, curvature, along, torch.func.vmap(torch.func.jacrev(net))(points)
 
     assert trueport.export(model, (torch.randn(2, 3),)).report.verified
+
+
+def test_a_deep_copy_of_what_is_traced_is_a_copy_of_its_own():
+    def model(y):
+        kept = {"rows": y, "again": y}
+        mine = copy.deepcopy(kept)
+        mine["rows"] += 1
+        return y, mine["again"], mine["rows"]
+
+    both(model, (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)

@@ -190,12 +190,15 @@ def _asked_by_user(failure: Exception) -> bool:
 
 
 def place_of(trace: TracebackType | None, places: Places) -> Place:
-    """The frames of a traceback that are not torch's or ours, from forward inwards."""
+    """The frames of a traceback that are not torch's or ours, from forward inwards. One that ends in Python's own library
+    ends with the line that called it: nobody can mend the other."""
     calls = [
         Where(frame.f_code.co_filename, line, frame.f_code.co_qualname)
         for frame, line in traceback.walk_tb(trace)
         if not places.is_foreign(frame.f_code)
     ]
+    while len(calls) > 1 and calls[-1].is_standard:
+        calls.pop()
     return Place(tuple(calls), places.module)
 
 

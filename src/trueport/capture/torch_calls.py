@@ -98,6 +98,8 @@ class TorchCalls(TorchFunctionMode):
                 self._below = BelowAutograd()
         elif func == _SET_DATA:
             return _set_data(*args)
+        elif func is torch.Tensor.__deepcopy__ and isinstance(args[0], FunctionalTensor):
+            return args[1].setdefault(id(args[0]), args[0].clone())
         elif func in _PLAIN_NUMBERS:
             return self._plain_number(func, args[0])
         elif func in COMPARISONS:
