@@ -190,8 +190,8 @@ def _asked_by_user(failure: Exception) -> bool:
 
 
 def place_of(trace: TracebackType | None, places: Places) -> Place:
-    """The frames of a traceback that are not torch's or ours, from forward inwards. One that ends in Python's own library
-    ends with the line that called it: nobody can mend the other."""
+    """The frames of a traceback that are not torch's or ours, from forward inwards. Where it ends in Python's library,
+    the last is the line that called it: nobody can mend the other."""
     calls = [
         Where(frame.f_code.co_filename, line, frame.f_code.co_qualname)
         for frame, line in traceback.walk_tb(trace)
