@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from tests.control_flow.kept_alive import ROWS, assert_kept_alive, rows
 
@@ -114,3 +115,20 @@ def test_a_bool_that_is_divided_by():
         return torch.tensor(total)
 
     assert_kept_alive(model, (torch.randn(4, 3),), rows(0, 1, 2, 7), dynamic_shapes=ROWS)
+
+
+class ByType(nn.Module):
+    """Asks for types in a function that decides nothing else, and so is not rewritten."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        table = {torch.Tensor: 10.0, nn.Parameter: 20.0, float: 30.0}
+        scale = 2.0 if type(x.sum().item()) is float else 3.0
+        return x * scale + table[type(x * 2)] + table[type(self.weight)] + table[type(x.sum().item())]
+
+
+def test_the_type_of_what_is_traced():
+    assert_kept_alive(ByType(), (torch.ones(3),), [(-torch.ones(3),)])

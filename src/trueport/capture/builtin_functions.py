@@ -24,6 +24,7 @@ from trueport.capture.tables import Table
 from trueport.capture.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.torch_internals import FakeTensor, FunctionalTensor
 
 if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
@@ -286,7 +287,9 @@ _PLAIN_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torc
 
 
 def type_of(value: Any) -> type:
-    """The type that a traced number or container has in eager."""
+    """The type that a traced tensor, number or container has in eager."""
+    if type(value) in (FunctionalTensor, FakeTensor):
+        return torch.Tensor
     told_by = value if isinstance(value, (TracedList, TracedDict, Table)) else type(value)
     kind: type = getattr(told_by, "stands_for", type(value))
     return _PLAIN_TYPES.get(type(value), kind)
@@ -295,7 +298,7 @@ def type_of(value: Any) -> type:
 def is_instance(value: Any, kinds: Any) -> bool:
     """Whether a traced number or container is an instance of what the plain one would be."""
     plain = type_of(value)
-    if plain is type(value):
+    if plain is type(value) or isinstance(value, torch.Tensor):
         return builtins.isinstance(value, kinds)
     return issubclass(plain, kinds) or (type(value) in _PLAIN_TYPES and builtins.isinstance(value, kinds))
 

@@ -12,7 +12,7 @@ import builtins
 import contextlib
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 import torch
@@ -60,7 +60,8 @@ class _AskingType(type):
         return issubclass(subclass, type)
 
 
-_LENT = {"isinstance": _isinstance, "type": _AskingType("type", (type,), {})}
+_TYPE = _AskingType("type", (type,), {"__class_getitem__": classmethod(GenericAlias)})
+_LENT = {"isinstance": _isinstance, "type": _TYPE}
 
 
 def _modules(model: torch.nn.Module) -> Iterator[ModuleType]:
