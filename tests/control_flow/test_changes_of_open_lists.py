@@ -189,6 +189,92 @@ def a_tuple_and_one_more(x):
     return x.split(2) + (x,), (x,) + x.split(2)  # noqa: RUF005  it is the sum that is tested
 
 
+def taken_apart_by_zip(x):
+    rows, sums, both = zip(*[(row, row.sum().item(), (row, row * 2)) for row in x])
+    return torch.stack(rows), sums, both
+
+
+def the_first_of_all(x):
+    pairs = []
+    for row in x:
+        pairs.append((row, row.sum()))
+    first, _ = zip(*pairs)
+    return first
+
+
+def the_largest_of_all(x):
+    return max(*[row.sum().item() for row in x])
+
+
+def a_tuple_that_grows(x):
+    out = ()
+    for row in x:
+        out = (*out, row)
+    return out
+
+
+def a_tuple_that_is_added_to(x):
+    out = (x.sum(0),)
+    for row in x:
+        out += (row * 2,)
+    return out, len(out), torch.stack(out)
+
+
+def a_tuple_of_the_last_two(x):
+    out = (x.sum(0), x.sum(0))
+    for row in x:
+        out = (out[1], row)
+    return out
+
+
+def beams(x):
+    kept = [(torch.zeros(3), 0.0)]
+    for row in x:
+        found = []
+        for state, score in kept:
+            found.append((state + row, score + row.sum().item()))
+            found.append((state - row, score - row.sum().item()))
+        found.sort(key=lambda each: each[1], reverse=True)
+        kept = found[:2]
+    return [state for state, _ in kept]
+
+
+def left_in_a_loop(x):
+    out = []
+    for row in x:
+        if row.sum() > 1:
+            return out
+        out.append(row)
+    return out
+
+
+def left_in_the_inner_loop(x):
+    out = []
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            if x[i, 0] + x[j, 0] > 2:
+                return out, i
+            out.append(x[i] + x[j])
+    return out, -1
+
+
+def left_by_return_only(x):
+    out, state = [], x.sum(0)
+    while True:
+        state = state * 0.5 + 1
+        if len(out) > 3:
+            return out, state
+        out.append(state)
+        if state.sum() > 4:
+            return out, state
+
+
+def in_both_arms(x):
+    if x.sum() > 0:
+        return filled(x), x
+    return [row for row in x if row.sum() > 0], x + 1
+
+
 CHANGES = [each for name, each in list(globals().items()) if getattr(each, "__module__", "") == __name__]
 
 
@@ -204,7 +290,7 @@ def accepts(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """Whether eager does: an item that is not there cannot be taken out."""
     try:
         function(*args)
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, TypeError):
         return False
     return True
 

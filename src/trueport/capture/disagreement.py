@@ -9,6 +9,7 @@ from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.rewrite.asking import TRACE
+from trueport.rewrite.exits import RESULT
 from trueport.source import Place, assignments, returned_name
 
 _FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
@@ -39,6 +40,7 @@ class Disagreement:
         by: tuple[str, ...] = (),
     ) -> None:
         """`by` are arguments of the model, Python numbers, which decide it."""
+        name = "what it returns" if name.strip("`") == RESULT else name
         object.__setattr__(self, "_said", (name, then, orelse, place, again, by))
         if TRACE.trace is not None:
             TRACE.trace.stands_for_several()

@@ -8,6 +8,7 @@ tensors only when somebody reads them: a list that a loop only appends to costs 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,9 +18,10 @@ from trueport.capture.holding import HoldingList
 from trueport.capture.indexing import within
 from trueport.capture.parts import Part as Part
 from trueport.capture.parts import Parts as Parts
-from trueport.capture.rows import NotAlike, Rows
+from trueport.capture.rows import ItemShape, NotAlike, Rows
 from trueport.capture.sequences import OpenSequence, refuse, turned
 from trueport.capture.splicing import bounds_of, number_of, spliced
+from trueport.load.structures import FoundLeaf, flatten
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 
 
@@ -29,6 +31,22 @@ class Unfilled(IndexError):
 
 class TracedList(HoldingList):
     """A list of rewritten code, with what Python does to a list. While its number of items is open, `held` has them."""
+
+    def columns(self) -> tuple[TracedList, ...] | None:
+        """`zip(*items)` of lists or tuples of one length: the first of all items, the second of all, and so on."""
+        rows = self.rows()
+        parts = rows.shape.structure.items()
+        if parts is None:
+            return None
+        if TRACE.trace is not None:  # of nothing, `zip` gives nothing at all
+            TRACE.trace.check(rows.length > 0, ValueError)
+        made, found = [], iter(rows.columns())
+        for part in parts:
+            columns = list(itertools.islice(found, part.count))
+            shape = ItemShape(part, tuple(column for column, _ in columns))
+            made.append(TracedList.of(Parts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
+            made[-1].stands_for, made[-1].place = tuple, self.place
+        return tuple(made)
 
     def append(self, item: Any) -> None:
         self.extend([item])
@@ -309,6 +327,23 @@ def _held(items: list[Any]) -> Parts:
 
 def is_open(value: Any) -> bool:
     return isinstance(value, TracedList) and value.is_open
+
+
+class _HoldsOpenList(Exception):
+    pass
+
+
+def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:
+    """The leaves of a structure; None where a list in it has an open length, so that there is no saying how many."""
+
+    def stop(part: object) -> None:
+        if is_open(part):
+            raise _HoldsOpenList
+
+    try:
+        return flatten(value, name, open_list=stop)[0]
+    except _HoldsOpenList:
+        return None
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:

@@ -20,7 +20,7 @@ from trueport.capture.dicts import (
     values_in,
 )
 from trueport.capture.disagreement import Disagreement
-from trueport.capture.lists import Parts, TracedList, is_open
+from trueport.capture.lists import Parts, TracedList, is_open, plain_leaves
 from trueport.capture.loop_flags import learn_flags, learn_steady
 from trueport.capture.loop_leaves import Leaves, carried
 from trueport.capture.loop_lists import FilledList
@@ -160,7 +160,7 @@ class Learner:
             return False
         if slot.leaves is None:
             return self._begin_carrying(slot, after, traced, mark)
-        if isinstance(slot.before, TracedList) and is_open(after):
+        if isinstance(slot.before, (TracedList, tuple)) and is_open(after):
             # It was as long after one round as before it, and is not after two.
             slot.leaves = None
             return self._begin_carrying(slot, after, traced, mark)
@@ -188,6 +188,11 @@ class Learner:
         ):
             slot.rows = True
             self._carry_list(FilledList(slot.name, slot.before.held, None, slot), after.held, mark)
+            return True
+        if type(slot.before) is tuple and _is_longer_or_shorter(slot.before, after):
+            slot.rows = True
+            before = Parts.plain(slot.before)
+            self._carry_list(FilledList(slot.name, before, None, slot), _held(after), mark)
             return True
         if is_open(after) or is_open(slot.before):
             slot.lost = True
@@ -300,6 +305,17 @@ class Learner:
         return any(memory in lasting or tracer.writes.is_old(memory, self._plan.began) for memory in written)
 
 
+def _is_longer_or_shorter(before: tuple[Any, ...], after: Any) -> bool:
+    """`out = (*out, row)`: a tuple that grows is a list to which nobody appends."""
+    if is_open(after):
+        return bool(after.stands_for is tuple)
+    return type(after) is tuple and len(after) != len(before)
+
+
+def _held(items: Any) -> Parts:
+    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+
+
 def _differ(before: Parts, after: Parts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
@@ -310,5 +326,5 @@ def _presence_differs(change: Change, key: Any) -> bool:
 
 
 def _is_carriable(value: Any) -> bool:
-    leaves, _ = flatten(value, "value")
+    leaves = plain_leaves(value, "value") or ()
     return bool(leaves) and all(leaf.known or isinstance(leaf.value, Chosen) for leaf in leaves)

@@ -11,6 +11,7 @@ import torch
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.slots import Carried, Round, Slot
+from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 from trueport.source import Place
 
@@ -61,7 +62,7 @@ class FilledList:
         if id(self.holder) in traced.listed:
             return traced.listed[id(self.holder)]
         after = next(value for slot, value in left if slot is self.holder)
-        if type(after) is list:  # another name's, which was carried item by item so far
+        if type(after) in (list, tuple):  # another name's, which was carried item by item so far
             return Parts.plain(after)
         return after.held if isinstance(after, TracedList) else None
 
@@ -85,7 +86,9 @@ class FilledList:
     def holding(self, parts: Parts) -> TracedList:
         """A list for the name: of the kind that it held before the loop."""
         assert self.holder is not None
-        made: TracedList = self.holder.before.holding(parts)
+        before = self.holder.before
+        made: TracedList = before.holding(parts) if isinstance(before, TracedList) else TracedList.of(parts)
+        made.stands_for = kind_of_container(before)
         return made
 
     def leave(self, turns: Sequence[tuple[torch.Tensor, ...]] | None, place: Place) -> TracedList:

@@ -12,6 +12,7 @@ from trueport.capture.chosen import Chosen
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Value
 from trueport.capture.last_values import LastValues
+from trueport.capture.lists import plain_leaves
 from trueport.capture.loop_lists import FilledList
 from trueport.capture.maybe import Maybe, flag_of, value_of
 from trueport.capture.merging import describe
@@ -120,9 +121,9 @@ class Plan:
             after = (flag_of(after), value_of(after))
         if after is UNBOUND or (isinstance(after, Disagreement) and not isinstance(after, Chosen)):
             return None
-        found, _ = flatten(after, slot.name)
+        found = plain_leaves(after, slot.name)
         assert slot.structure is not None and slot.leaves is not None
-        if len(found) != len(slot.structure_leaves):
+        if found is None or len(found) != len(slot.structure_leaves):
             return None
         if len(found) > 1:  # the same keys, in the same order
             known, _ = flatten(slot.structure.build(slot.structure_leaves), slot.name)

@@ -16,9 +16,9 @@ from trueport.capture.dicts import TracedDict
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.last_values import LastValues
-from trueport.capture.lists import TracedList
+from trueport.capture.lists import TracedList, plain_leaves
 from trueport.capture.merging_dicts import merged_dict
-from trueport.capture.merging_lists import merged_list
+from trueport.capture.merging_lists import merged_list, merged_parts_of
 from trueport.capture.raising import is_handled_here
 from trueport.capture.tracer import Tracer
 from trueport.capture.world import Contents, as_left
@@ -261,6 +261,8 @@ class Merging:
         return isinstance(expr, int) or not any(shapes.made_since(s, self.mark) for s in expr.free_symbols)
 
     def _structures(self, then: Any, orelse: Any, name: str) -> Any:
+        if any(plain_leaves(side, name) is None for side in (then, orelse)):
+            return merged_parts_of(self, then, orelse, name)
         one, structure = flatten(then, name)
         other, other_structure = flatten(orelse, name)
         opaque = any(not _may_differ(leaf) for leaf in (*one, *other)) or len(one) != len(other) or not one
@@ -324,7 +326,7 @@ def may_be_none(then: Any, orelse: Any) -> bool:
 def _is_carriable(value: Any) -> bool:
     if value is UNBOUND or isinstance(value, (Disagreement, TracedList)):
         return False
-    leaves, _ = flatten(value, "value")
+    leaves = plain_leaves(value, "value") or ()
     return any(isinstance(leaf.value, (torch.Tensor, *_PLAIN, *Symbolic)) for leaf in leaves) and all(
         leaf.known and leaf.kind is not LeafKind.CONSTANT for leaf in leaves
     )

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from trueport.capture.last_values import LastValues
-from trueport.capture.lists import Part, Parts, TracedList
+from trueport.capture.lists import Part, Parts, TracedList, is_open
 from trueport.capture.rows import ItemShape, NotAlike, Rows
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
+from trueport.load.trees import container_of
 
 if TYPE_CHECKING:
     from trueport.capture.merging import Merging
 
 
-def merged_list(merging: Merging, then: list[Any], orelse: list[Any], name: str) -> TracedList:
+def merged_parts_of(merging: Merging, then: Any, orelse: Any, name: str) -> Any:
+    """Containers in which there are lists of open length, part by part."""
+    one, other = (None if is_open(side) else container_of(side) for side in (then, orelse))
+    if one is None or one != other:
+        kinds = [kind_of_container(side).__name__ for side in (then, orelse)]
+        return merging.disagreement(name, *(f"a {kind}" for kind in kinds))
+    pairs = zip(one.steps(), one.open(then), one.open(orelse), strict=True)
+    merged = [merging.merge(a, b, f"{name}{step.path}") for step, a, b in pairs]
+    return one.fill(one.shell(), merged)
+
+
+def merged_list(merging: Merging, then: Sequence[Any], orelse: Sequence[Any], name: str) -> TracedList:
     kind = next(items for items in (then, orelse) if isinstance(items, TracedList))
     made = kind.holding(merged_parts(merging, _held(then), _held(orelse), name))
     made.place = merging.place
@@ -83,7 +96,7 @@ def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:
     return Rows(one.shape, tuple(merging.merge(a, b, name) for a, b in pairs))
 
 
-def _held(items: list[Any]) -> Parts:
+def _held(items: Sequence[Any]) -> Parts:
     return items.held if isinstance(items, TracedList) else Parts.plain(items)
 
 

@@ -295,6 +295,13 @@ class Questions(ABC):
 
     # --- items of open lists
 
+    def of_all(self, function: Any, items: Any) -> Any:
+        if isinstance(items, Generated):
+            items = items.collected()
+        if not is_open(items) or function not in (zip, max, min):
+            return None
+        return items.columns() if function is zip else RUNTIME_FUNCTIONS.traced(function)(items)
+
     def took_out(self, item: Any, structure: Any, values: Sequence[Any]) -> None:
         self.taken_out.note(item, structure, tuple(values), self.tracer.places.here())
 

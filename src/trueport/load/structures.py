@@ -19,7 +19,7 @@ from typing import Any, cast
 import torch
 
 from trueport.errors import TrueportError
-from trueport.load.containers import Attributes, Items, Keys, Mismatch, Step, type_name
+from trueport.load.containers import Attributes, Fields, Items, Keys, Mismatch, Step, type_name
 from trueport.load.job import LeafKind
 from trueport.load.trees import Back, Branch, Held, OpenList, Repeated, Spot, Tree, container_of, look
 from trueport.load.values import kind_of
@@ -69,6 +69,12 @@ class Structure:
     def describe(self) -> object:
         """The structure as plain JSON data, for the metadata of the model."""
         return _describe(self.tree)
+
+    def items(self) -> list[Structure] | None:
+        """What each item of a list or a tuple is; None of anything else."""
+        if not isinstance(self.tree, Branch) or not isinstance(self.tree.container, (Items, Fields)):
+            return None
+        return [Structure(part, _count(part), self.root) for part in self.tree.parts]
 
     @property
     def has_empty_list(self) -> bool:
@@ -174,6 +180,13 @@ def _describe(tree: Tree) -> object:
             return {**container.describe(), "parts": [_describe(part) for part in parts]}
         case Repeated(cls, part, _):
             return {"type": type_name(cls), "each": _describe(part)}
+
+
+def _count(tree: Tree) -> int:
+    """How many leaves there are."""
+    if isinstance(tree, Repeated):
+        return tree.columns
+    return sum(map(_count, tree.parts)) if isinstance(tree, Branch) else int(isinstance(tree, Spot))
 
 
 def _has_empty_list(tree: Tree) -> bool:

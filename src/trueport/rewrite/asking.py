@@ -133,6 +133,9 @@ class Trace(Protocol):
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """What to call for a Python builtin where an argument may be traced."""
 
+    def of_all(self, function: Any, items: Any) -> Any:
+        """What a builtin gives that is called with all items of an open list; None where it is for Python to call."""
+
     def new_list(self, items: Iterable[Any]) -> list[Any]:
         """A list that branches and loops may leave with an open number of items."""
 

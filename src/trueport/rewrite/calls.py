@@ -26,6 +26,8 @@ TENSOR_TYPES = frozenset(
 """Called, they make a tensor of numbers (or a size), and read each as a plain one."""
 ASKING_IN_C = TENSOR_TYPES | {"numel"}
 """`torch.Tensor([n])` and `x.shape.numel()` ask for plain numbers without any Python in between."""
+_OF_ALL = frozenset({"zip", "max", "min"})
+"""Called with as many arguments as a list of open length has items: `a, b = zip(*pairs)`."""
 _MODULES = frozenset({"math", "np", "numpy", "itertools", "functools"})
 _MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
 """Imported by name as well: `from math import sqrt`."""
@@ -48,6 +50,8 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
         return same_place(runtime(called.attr, called.value, *node.args), node)
     if isinstance(called, ast.Attribute) and called.attr == "numel" and not node.args and not node.keywords:
         return same_place(runtime("numel", called.value), node)
+    if isinstance(called, ast.Name) and called.id in _OF_ALL and _is_one_star(node):
+        return same_place(runtime("of_all", called, node.args[0].value), node)  # type: ignore[attr-defined]
     is_math = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _MODULES
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
@@ -55,6 +59,10 @@ def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
     elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and not _is_torchs(called):
         node.func = same_place(runtime("callee", called), node)
     return node
+
+
+def _is_one_star(node: ast.Call) -> bool:
+    return len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not node.keywords
 
 
 def _is_torchs(called: ast.expr) -> bool:

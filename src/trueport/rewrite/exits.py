@@ -19,6 +19,8 @@ from trueport.rewrite.forks import is_fork
 from trueport.rewrite.walking import FUNCTIONS, children, copied, directly_in, statements_within, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+RESULT = "tp_result"
+"""The name of what a `return` inside a loop or a `with` gives."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Exits:
     def __init__(self) -> None:
         self._count = 0
         self._returned = "tp_returned"
-        self._result = "tp_result"
+        self._result = RESULT
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function: every return outside loops ends an arm or the function."""
@@ -66,7 +68,10 @@ class Exits:
         return out
 
     def _return_if_returned(self, at: ast.stmt, otherwise: Sequence[ast.stmt] = ()) -> ast.stmt:
-        leave = ast.Return(value=name(self._result))
+        names = getattr(at, "tp_returns_names", None)
+        leave = ast.Return(value=name(self._result) if names is None else names)
+        if _ends_by_return_only(at):
+            return same_place(leave, at)
         return same_place(ast.If(test=name(self._returned), body=[leave], orelse=list(otherwise)), at)
 
     def _block_with_returns(self, block: ast.With | ast.Try) -> list[ast.stmt]:
@@ -113,6 +118,9 @@ class Exits:
         if contains(loop, ast.Return):
             before.append(assign(self._returned, ast.Constant(False), loop))
             loop.tp_returns_inside = True  # type: ignore[union-attr]
+            loop.tp_breaks = ast.Break in leaves  # type: ignore[union-attr]
+            if leave is not None and (names := _only_names_returned(loop)) is not None:
+                loop.tp_returns_names = names  # type: ignore[union-attr]
         body = self._inner(loop.body)
         if leaves:
             body = [assign(flags.skip, ast.Constant(False), loop), *self._convert(body, flags)]
@@ -141,9 +149,10 @@ class Exits:
                 return [*out, _set(flags.skip, statement)]
             if isinstance(statement, ast.Return):
                 value = statement.value or ast.Constant(None)
+                result = [] if hasattr(statement, "tp_read_later") else [assign(flags.result, value, statement)]
                 return [
                     *out,
-                    assign(flags.result, value, statement),
+                    *result,
                     _set(flags.returned, statement),
                     _set(flags.broke, statement),
                     _set(flags.skip, statement),
@@ -205,6 +214,32 @@ def without_own_exits(loop: ast.For | ast.While) -> list[ast.stmt]:
     """One loop, changed in place, between the flags that it needs and what follows it where no flag was set."""
     exits = Exits()
     return exits.loop(loop, exits._inner)
+
+
+def _ends_by_return_only(loop: ast.stmt) -> bool:
+    """`while True:` without a `break`."""
+    endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    return endless and not getattr(loop, "tp_breaks", True)
+
+
+def _only_names_returned(loop: ast.stmt) -> ast.expr | None:
+    """What every `return` in a loop gives, where that are the same names: nothing runs between such a `return` and the
+    end of the loop, so that they can be read there (a list that is being filled cannot be carried under two names).
+    """
+    inside = [
+        node for node in statements_within(directly_in(loop)) if isinstance(node, (ast.Return, ast.Try, ast.With))
+    ]
+    returns = [node for node in inside if isinstance(node, ast.Return)]
+    values = [node.value for node in returns if node.value is not None and _is_of_names(node.value)]
+    if len(returns) != len(inside) or len(values) != len(returns) or len({ast.dump(value) for value in values}) != 1:
+        return None
+    for statement in returns:
+        statement.tp_read_later = True  # type: ignore[attr-defined]
+    return values[0]
+
+
+def _is_of_names(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) or (isinstance(value, ast.Tuple) and all(map(_is_of_names, value.elts)))
 
 
 def _returns_last(statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -142,6 +142,11 @@ class RuntimeFunctions(Comparing, Patterns, Repeating):
         """The same for a tuple."""
         return self.traced(tuple)(self.unpacked(*parts))
 
+    def of_all(self, function: Any, items: Any) -> Any:
+        """`zip(*items)`, `max(*items)`: there may be any number of items."""
+        found = None if TRACE.trace is None else TRACE.trace.of_all(function, items)
+        return self.traced(function)(*items) if found is None else found
+
     @staticmethod
     def taken_apart(items: Any, first: int, last: int | None) -> Any:
         """`a, b = items`, and `a, *b, c = items` where the numbers of names before and after the star are given."""
