@@ -275,6 +275,46 @@ def in_both_arms(x):
     return [row for row in x if row.sum() > 0], x + 1
 
 
+def by_a_traced_key(x):
+    groups = [[], [], []]
+    for row in x:
+        groups[int(row.argmax())].append(row)
+    return groups[0], groups[1], groups[2]
+
+
+def by_a_decision(x):
+    groups = {True: [], False: [x.sum(0)]}
+    for row in x:
+        groups[bool(row.sum() > 0)] += [row, row * 2]
+    return groups[True], groups[False]
+
+
+def in_turns(x):
+    groups = [[] for _ in range(3)]
+    for i, row in enumerate(x):
+        groups[i % 3].insert(0, row)
+    return tuple(groups)
+
+
+def longer_by_rows(x):
+    out = [x.sum(0)]
+    out.extend(x)
+    for i in range(x.shape[0]):
+        out += x[:i]
+    return out
+
+
+def longer_by_what_is_gone_through(x):
+    pairs, numbers = [], [7]
+    pairs.extend(zip(x, x * 2))
+    numbers.extend(range(x.shape[0]))
+    return pairs, numbers
+
+
+def repeated_as_often_as_there_are_rows(x):
+    return x.flatten().split([3] * x.shape[0]), [1, 2] * x.shape[0]
+
+
 CHANGES = [each for name, each in list(globals().items()) if getattr(each, "__module__", "") == __name__]
 
 
@@ -319,3 +359,14 @@ def test_a_shared_item_that_is_written_later_is_refused_at_the_list() -> None:
     found = refused(shared, FOUR, dynamic_shapes=({0: "n"},))
     assert found.code == "TP103"
     assert found.where.line == shared.__code__.co_firstlineno + 2
+
+
+def test_a_list_of_one_is_not_taken_for_the_tensor_in_it() -> None:
+    def last_row(x):
+        last = None
+        for row in x:
+            last = [row]
+        return x.sum(0) if last is None else last[0] + 1
+
+    found = refused(last_row, FOUR, dynamic_shapes=({0: "n"},))
+    assert (found.code, found.where.line) == ("TP103", last_row.__code__.co_firstlineno + 2)

@@ -15,6 +15,7 @@ import torch
 from trueport.capture.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.disagreement import Disagreement
 from trueport.capture.indexing import get_item, within
+from trueport.capture.lists import TracedList
 from trueport.capture.rows import held_together
 from trueport.capture.sequences import refuse
 from trueport.capture.texts import OpenText
@@ -143,9 +144,9 @@ def _put(container: dict[Any, Any], value: Any) -> Callable[[Any], None]:
 
 
 def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]) -> bool:
-    """`table[key] += value`: in the arm of each candidate, that very tensor is written.
+    """`table[key] += value`: in the arm of each candidate, that very tensor is written, or that list changed.
 
-    False where no tensor is among them: numbers are looked up and put back. Eager evaluates the item before the value.
+    False where neither is among them: numbers are looked up and put back. Eager evaluates the item before the value.
     """
     if isinstance(container, list):
         number, count = key.item() if isinstance(key, torch.Tensor) else key, len(container)
@@ -155,7 +156,7 @@ def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], va
     else:
         return False
     items = {k: container[k] for k, _ in found}
-    if not any(isinstance(item, torch.Tensor) for item in items.values()):
+    if not any(isinstance(item, (torch.Tensor, TracedList)) for item in items.values()):
         return False
     if isinstance(container, dict):
         _refuse_making(container, key)

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.disagreement import Disagreement
+from trueport.capture.lists import plain_leaves
 from trueport.capture.texts import OpenText
-from trueport.load.structures import flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
@@ -248,5 +248,7 @@ def _is_value(value: Any) -> bool:
     """Whether branches can merge it."""
     if callable(value) or isinstance(value, (str, bytes)) or value is None:
         return False
-    leaves, _ = flatten(value, "value")
+    leaves = plain_leaves(value, "value")
+    if leaves is None:  # lists of open length
+        return True
     return bool(leaves) and all(isinstance(leaf.value, (torch.Tensor, bool, int, float, *Symbolic)) for leaf in leaves)

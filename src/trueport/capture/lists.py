@@ -53,6 +53,8 @@ class TracedList(HoldingList):
 
     def extend(self, items: Iterable[Any]) -> None:
         self._about_to_change()
+        if not isinstance(items, (list, tuple)):  # the rows of a tensor, a range, a zip
+            items = RUNTIME_FUNCTIONS.traced(list)(items)
         if self._parts is None and not is_open(items):
             list.extend(self, items)
         else:
@@ -347,9 +349,9 @@ def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:
-    """`[0.0] * n` for a traced n."""
-    rows = items.rows()
-    if list.__len__(items) != 1 or len(rows.tensors) != 1:
-        refuse("a list is repeated as often as a traced number says", "expand a tensor instead")
-    tensor = rows.tensors[0]
-    return TracedList.of(Parts((Rows(rows.shape, (tensor.expand(times, *tensor.shape[1:]),)),)))
+    """`[0.0] * n` for a traced n, of which one below 0 counts as 0."""
+    rows, times = items.rows(), torch.sym_max(times, 0)
+    if any(column.is_packed for column in rows.shape.columns):
+        refuse("a list of items of different sizes is repeated as a traced number says", "expand a tensor instead")
+    repeated = [tensor.expand(times, *tensor.shape).flatten(0, 1) for tensor in rows.tensors]
+    return TracedList.of(Parts((Rows(rows.shape, tuple(repeated)),)))

@@ -125,7 +125,7 @@ class Plan:
         assert slot.structure is not None and slot.leaves is not None
         if found is None or len(found) != len(slot.structure_leaves):
             return None
-        if len(found) > 1:  # the same keys, in the same order
+        if len(found) > 1 or (found and found[0].value is not after):  # the same keys, in the same order
             known, _ = flatten(slot.structure.build(slot.structure_leaves), slot.name)
             if [leaf.path for leaf in found] != [leaf.path for leaf in known]:
                 return None

@@ -128,6 +128,24 @@ def rewrite_updating(rewriter: Rewriter, node: ast.AugAssign) -> ast.stmt:
     return same_place(ast.Expr(value=update), node)
 
 
+def rewrite_changing(rewriter: Rewriter, node: ast.Expr) -> ast.stmt:
+    """`table[key].append(value)`: a traced key tells which of several lists is changed."""
+    match node.value:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Subscript(value=table, slice=key), attr=word), args=given, keywords=[]
+        ):
+            starred = any(isinstance(each, ast.Starred) for each in given)
+            if word in _CHANGES and not starred and not _is_plain(key):
+                values = ast.Tuple([rewriter.visit(each) for each in given], ast.Load())
+                given_later = rewriter.lazily(same_place(values, node))
+                parts = (rewriter.visit(table), rewriter.visit(key), ast.Constant(word), given_later)
+                return same_place(ast.Expr(value=runtime("change_item", *parts)), node)
+    rewriter.generic_visit(node)
+    return node
+
+
+_CHANGES = frozenset({"append", "extend", "insert", "clear", "remove", "reverse", "sort"})
+"""Methods of a list that give nothing."""
 _IN_PLACE = {
     ast.Add: "iadd",
     ast.Sub: "isub",

@@ -198,7 +198,13 @@ class Rewriter(Transformer):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         return calls.rewrite_lookup(self, node)
 
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        return calls.rewrite_changing(self, node)
+
     def visit_BinOp(self, node: ast.BinOp) -> Any:
+        if isinstance(node.op, ast.Mult):
+            _mark_lists(node.left)
+            _mark_lists(node.right)
         return calls.rewrite_percent(self, node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:

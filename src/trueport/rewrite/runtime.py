@@ -7,7 +7,6 @@ eagerly like the code that it was made from, on any other thread too.
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from trueport.rewrite.asking import UNBOUND as UNBOUND
 from trueport.rewrite.asking import State as State
 from trueport.rewrite.asking import Thunk
 from trueport.rewrite.comparing import Comparing
+from trueport.rewrite.lookups import Lookups
 from trueport.rewrite.patterns import Patterns
 from trueport.rewrite.repeating import Repeating
 from trueport.rewrite.shared_names import shared_names
@@ -29,7 +29,7 @@ _CONVERTED: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s")
 """What `!r` and the like do to a value in an f-string, by the number that the syntax tree has for it."""
 
 
-class RuntimeFunctions(Comparing, Patterns, Repeating):
+class RuntimeFunctions(Comparing, Lookups, Patterns, Repeating):
     """The functions that rewritten code calls, as one object that its constants can hold."""
 
     any_error = Exception
@@ -202,55 +202,7 @@ class RuntimeFunctions(Comparing, Patterns, Repeating):
         trace = TRACE.trace
         return (not value) if trace is None else trace.negate(value)
 
-    # --- lookups
-
-    @staticmethod
-    def item(container: Any, key: Any) -> Any:
-        trace = TRACE.trace
-        if trace is not None and trace.decides_lookup(container, key):
-            return trace.looked_up(container, key)
-        return container[key]
-
-    @staticmethod
-    def part(container: Any, start: Any, stop: Any, step: Any) -> Any:
-        """`items[:n]`, of which a traced number may be a bound."""
-        trace = TRACE.trace
-        if trace is not None and isinstance(container, (list, tuple)) and trace.holds_traced((start, stop, step)):
-            container = trace.new_list(container) if type(container) in (list, tuple) else container
-        return container[start:stop:step]
-
-    @staticmethod
-    def put_item(value: Any, container: Any, key: Any) -> None:
-        trace = TRACE.trace
-        if trace is not None and isinstance(container, dict) and trace.decides_lookup(container, key):
-            trace.put_under(container, key, value)
-        else:
-            container[key] = value
-
-    def update_item(self, container: Any, key: Any, word: str, value: Thunk) -> None:
-        trace, change = TRACE.trace, getattr(operator, word)
-        decides = trace is not None and trace.decides_lookup(container, key)
-        if trace is not None and decides and trace.update_under(container, key, change, value):
-            return
-        item = self.item(container, key)
-        self.put_item(change(item, value()), container, key)
-
-    @staticmethod
-    def get(container: Any, key: Any, *default: Any) -> Any:
-        """`container.get(key)`, of whatever has such a method."""
-        trace = TRACE.trace
-        if trace is not None and isinstance(container, dict) and trace.decides_lookup(container, key):
-            return trace.looked_up(container, key, *(default or (None,)))
-        return container.get(key, *default)
-
-    def setdefault(self, container: Any, key: Any, *default: Any) -> Any:
-        """`container.setdefault(key, default)`, of whatever has such a method."""
-        trace = TRACE.trace
-        if trace is None or not isinstance(container, dict) or not trace.decides_lookup(container, key):
-            return container.setdefault(key, *default)
-        value = trace.looked_up(container, key, *(default or (None,)))
-        trace.put_under(container, key, value)
-        return value
+    # --- other questions
 
     @staticmethod
     def numel(value: Any) -> Any:
