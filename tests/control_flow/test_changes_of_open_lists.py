@@ -315,6 +315,34 @@ def repeated_as_often_as_there_are_rows(x):
     return x.flatten().split([3] * x.shape[0]), [1, 2] * x.shape[0]
 
 
+def pairs_in_order(x):
+    pairs = [(int((row > 0).sum()), -i) for i, row in enumerate(x)]
+    ascending = sorted(pairs)
+    pairs.sort(reverse=True)
+    return ascending, pairs
+
+
+def rows_in_the_order_of_their_scores(x):
+    scored = [(row.sum().item(), row) for row in x]
+    scored.sort()
+    return [row for _, row in scored]
+
+
+def the_best_of_pairs(x):
+    return max([(int((row > 0).sum()), i) for i, row in enumerate(x)])[1]
+
+
+def left_inside_a_with(x):
+    out = []
+    with torch.no_grad():
+        for row in x:
+            if row.sum() > 1:
+                return out, x
+            out.append(row)
+        out.append(x.sum(0))
+    return out, x + 1
+
+
 CHANGES = [each for name, each in list(globals().items()) if getattr(each, "__module__", "") == __name__]
 
 
@@ -370,3 +398,14 @@ def test_a_list_of_one_is_not_taken_for_the_tensor_in_it() -> None:
 
     found = refused(last_row, FOUR, dynamic_shapes=({0: "n"},))
     assert (found.code, found.where.line) == ("TP103", last_row.__code__.co_firstlineno + 2)
+
+
+def test_every_second_item_is_refused_at_its_line() -> None:
+    def deletes(x):
+        out = filled(x)
+        del out[::2]
+        return out
+
+    found = refused(deletes, FOUR, dynamic_shapes=({0: "n"},))
+    assert (found.code, found.where.line) == ("TP104", deletes.__code__.co_firstlineno + 2)
+    assert "every so many items" in found.message

@@ -6,6 +6,7 @@ import bisect
 import contextlib
 import functools
 import heapq
+import itertools
 import math
 import statistics
 from collections.abc import Callable
@@ -75,7 +76,7 @@ def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[
         there = later(_extreme_of_open, control, whole, plain, given)
         return RUNTIME_FUNCTIONS.ternary(whole.length > 0, there, lambda: kwargs["default"])
     control.check_if_caught(lambda: whole.length > 0, ValueError)
-    if kwargs.get("key") is None:
+    if kwargs.get("key") is None and (isinstance(items, torch.Tensor) or not whole.rows().is_table):
         rows, back = rows_of(control, items if isinstance(items, torch.Tensor) else whole)
         if rows.dim() == 1:
             return back(rows.amax(0) if plain is max else rows.amin(0))
@@ -154,17 +155,21 @@ def _is_traced(rank: Any) -> bool:
 def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:
     """All items in the order of their ranks, which torch sorts."""
     ranks = whole if key is None else RUNTIME_FUNCTIONS.comprehension(whole, key, False)
-    try:
-        rows, column = whole.rows(), ranks.rows()
-    except NotAlike:
-        rows = column = None
-    fits = column is not None and len(column.shape.columns) == 1 and not column.shape.columns[0].sizes
-    fits = fits and not column.shape.columns[0].fixed
-    if not fits or any(each.is_packed for each in rows.shape.columns):
+    rows = whole.rows()
+    numbers = _numbers_first(ranks.rows())
+    if not numbers or any(each.is_packed for each in rows.shape.columns):
         return refuse("`sorted` goes through something of open length, by what is no number", "use torch.sort")
-    order = column.tensors[0].sort(stable=True, descending=reverse).indices
+    order = numbers[-1].sort(stable=True, descending=reverse).indices
+    for column in reversed(numbers[:-1]):  # where the first are equal, the second decide
+        order = order[column[order].sort(stable=True, descending=reverse).indices]
     held = tuple(held_together(tensor[order], [tensor]) for tensor in rows.tensors)
     return TracedList.of(Parts((Rows(rows.shape, held),)))
+
+
+def _numbers_first(ranks: Rows) -> list[torch.Tensor]:
+    """The columns by which tuples are ordered: eager compares tensors of several elements only to refuse it."""
+    varied = [(column, tensors) for column, tensors in ranks.columns() if not column.fixed]
+    return [tensors[0] for column, tensors in itertools.takewhile(lambda each: not each[0].sizes, varied)]
 
 
 # --- heaps, and places in what is in order

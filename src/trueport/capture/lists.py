@@ -123,6 +123,8 @@ class TracedList(HoldingList):
 
     def _splice(self, index: Any, new: Parts) -> None:
         """Other items in the place of one, or of those in a slice."""
+        if isinstance(index, slice) and index.step not in (None, 1):
+            refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
         count = self.length
         try:
             if isinstance(index, slice):

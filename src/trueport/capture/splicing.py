@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from trueport.capture.parts import Parts
-from trueport.capture.rows import NotAlike, Rows
+from trueport.capture.rows import Rows
 from trueport.rewrite.runtime import TRACE
 
 
@@ -23,9 +23,7 @@ def number_of(index: Any, count: Any) -> Any:
 
 
 def bounds_of(index: slice, count: Any) -> tuple[Any, Any]:
-    """Where the items of a slice begin and end: both lie in the list, in this order. Raises NotAlike for steps."""
-    if index.step not in (None, 1):
-        raise NotAlike
+    """Where the items of a slice begin and end: both lie in the list, in this order."""
     start, stop = (
         edge if bound is None else torch.sym_min(torch.sym_max(number_of(bound, count), 0), count)
         for bound, edge in ((index.start, 0), (index.stop, count))

@@ -77,6 +77,8 @@ class Exits:
     def _block_with_returns(self, block: ast.With | ast.Try) -> list[ast.stmt]:
         """`with …: if c: return a` followed by more: the return is carried out behind the block."""
         flags = self._new_flags()
+        if isinstance(block, ast.With) and (names := _only_names_returned(block)) is not None:
+            block.tp_returns_names = names  # type: ignore[attr-defined]
         parts = [block.body] if isinstance(block, ast.With) else [block.body, block.orelse, block.finalbody]
         if isinstance(block, ast.Try):
             parts += [handler.body for handler in block.handlers]
@@ -223,12 +225,11 @@ def _ends_by_return_only(loop: ast.stmt) -> bool:
 
 
 def _only_names_returned(loop: ast.stmt) -> ast.expr | None:
-    """What every `return` in a loop gives, where that are the same names: nothing runs between such a `return` and the
-    end of the loop, so that they can be read there (a list that is being filled cannot be carried under two names).
+    """What every `return` in a loop or a `with` gives, where that are the same names: nothing of the function runs
+    between such a `return` and the end of the block, so that they can be read there. (A list that is being filled
+    cannot be carried under two names.)
     """
-    inside = [
-        node for node in statements_within(directly_in(loop)) if isinstance(node, (ast.Return, ast.Try, ast.With))
-    ]
+    inside = [node for node in statements_within(directly_in(loop)) if isinstance(node, (ast.Return, ast.Try))]
     returns = [node for node in inside if isinstance(node, ast.Return)]
     values = [node.value for node in returns if node.value is not None and _is_of_names(node.value)]
     if len(returns) != len(inside) or len(values) != len(returns) or len({ast.dump(value) for value in values}) != 1:
