@@ -380,12 +380,19 @@ def test_sorting_the_numbers_of_an_open_tensor():
     assert_kept_alive(model, *split(rows(4, 1, 7)), dynamic_shapes=ROWS)
 
 
-def test_sorting_something_of_open_length_by_pairs_is_refused_at_its_line():
+def test_sorting_something_of_open_length_by_pairs():
     def model(x):
-        return sorted(x, key=lambda row: (row[0].item(), row[1].item()))[0]
+        return sorted(x.round(), key=lambda row: (row[0].item(), row[1].item()))[0]
+
+    assert_kept_alive(model, *split(rows(4, 1, 9)), dynamic_shapes=ROWS)
+
+
+def test_sorting_something_of_open_length_by_what_is_no_number_is_refused_at_its_line():
+    def model(x):
+        return sorted(x, key=lambda row: "many" if row.sum() > 0 else "few")[0]
 
     found = refused(model, rows(4)[0], dynamic_shapes=ROWS)
-    assert found.code == "TP104"
+    assert found.code == "TP103"
     assert found.where.line == model.__code__.co_firstlineno + 1
 
 
