@@ -358,6 +358,33 @@ def test_a_second_free_size_that_is_empty() -> None:
 # --- what cannot be
 
 
+class KeepsItsRows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[torch.Tensor] = []
+
+    def forward(self, x):
+        for row in x:
+            self.seen.append(row)
+        return self.seen
+
+
+def test_a_list_that_the_model_keeps_is_refused() -> None:
+    found = refused(KeepsItsRows(), THREE, dynamic_shapes=ROWS)
+    assert (found.code, found.where.line) == ("TP103", KeepsItsRows.forward.__code__.co_firstlineno + 1)
+    assert "`seen`" in found.message
+
+
+class MakesItsRows(KeepsItsRows):
+    def forward(self, x):
+        self.seen = []
+        return super().forward(x)
+
+
+def test_a_list_that_each_call_makes_anew_is_none() -> None:
+    assert_kept_alive(MakesItsRows(), THREE, OTHERS, dynamic_shapes=ROWS, verify=True)
+
+
 def test_a_list_that_is_always_empty_is_no_result() -> None:
     assert refused(Model(lambda x: []), THREE).code == "TP202"
 
