@@ -95,6 +95,33 @@ def test_a_missing_item_is_told(tmp_path):
     assert "a sequence of 1, eager gives a sequence of 2" in report.errors[0].message
 
 
+class Exponentials(nn.Module):
+    def forward(self, x):
+        out = []
+        for row in x:
+            y = row * 2
+            out.append(y.exp())
+        return out
+
+
+def test_a_wrong_translation_is_followed_into_the_loop_that_fills_the_list():
+    def a_little_more(op, self):
+        return op.Exp(op.Mul(self, 1.01))
+
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.export(
+            Exponentials(),
+            (torch.randn(3, 2),),
+            dynamic_shapes=FREE,
+            custom_translation_table={torch.ops.aten.exp.default: a_little_more},
+        )
+    found = next(found for found in refused.value.diagnostics if found.is_error)
+    assert (found.code, found.where.line) == ("TP805", Exponentials.forward.__code__.co_firstlineno + 4)
+    assert found.message.startswith("item 0 of output `output` differs")
+    assert "begins at `aten.exp.default`, in round 1 of its loop" in found.seen
+    assert any(fact.startswith("smallest: x = [[") for fact in found.seen)
+
+
 class TestComparison:
     def test_count_shape_dtype_and_values_of_each_item(self):
         right = [torch.tensor([1.0, 2.0]), torch.tensor([[3.0]])]
