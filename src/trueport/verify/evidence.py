@@ -26,13 +26,16 @@ saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's
 session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
 value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
 feeds = {{name: value(np.ascontiguousarray(saved["in." + name]), types[name]) for name in types}}
-for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds) if {outputs!r} else ()):
+for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
     print(f"{{name}}\\n  eager {{saved['eager.' + name]!r}}\\n  ONNX  {{got.numpy()!r}}")
+'''
+
+_AND_OF_LISTS = """\
 for name, count in {lists!r}.items():  # sequences of tensors
     right = [saved[f"eager.{{name}}[{{i}}]"] for i in range(count)]
     print(f"{{name}}\\n  eager {{right!r}}\\n  ONNX  {{session.run([name], feeds)[0]!r}}")
-'''
-
+"""
+"""Put behind it where outputs are sequences of tensors."""
 
 _SCRIPT_OF_CALLS = '''\
 """Calls {model} {count} times, one after the other, and prints each answer beside what eager PyTorch gave there."""
@@ -115,6 +118,8 @@ class Evidence:
         file = model.name if self.with_model else str(model.absolute())
         counts = {name: len(items) for name, items in lists.items()}
         types = {name: data.element_type for name, data in calls[0].feeds.items()}
+        if lists and script is _SCRIPT:
+            script = script + _AND_OF_LISTS if plain else script[: script.index("for name, got")] + _AND_OF_LISTS
         text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls), lists=counts)
         place.write_text(text, encoding="utf-8")
         return place

@@ -19,6 +19,8 @@ from trueport.torch_internals import TORCH_FOLDER
 _OUR_FOLDER = __file__.rsplit("verify", 1)[0]
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _PROMPTS = ("<stdin>", "<string>", "<ipython-input", "<python-input")
+_OF_DATACLASSES = "__create_fn__."
+"""What a dataclass is given, ours too: its file is called as a prompt's is."""
 _MOST_OF_LIBRARIES = 100
 """So many functions of installed libraries at most: compiling each again takes some milliseconds."""
 
@@ -65,6 +67,8 @@ def _can_be_probed(code: CodeType) -> bool:
 def _is_foreign(code: CodeType) -> bool:
     file = code.co_filename
     if file.startswith((TORCH_FOLDER, _OUR_FOLDER)):
+        return True
+    if code.co_qualname.startswith(_OF_DATACLASSES):
         return True
     if file.startswith("<"):  # a prompt, where Python may know the lines, or code that a library has made
         return not (file.startswith(_PROMPTS) or linecache.getlines(file))
