@@ -202,9 +202,6 @@ class Rewriter(Transformer):
         return calls.rewrite_changing(self, node)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        if isinstance(node.op, ast.Mult):
-            _mark_lists(node.left)
-            _mark_lists(node.right)
         return calls.rewrite_percent(self, node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
