@@ -69,3 +69,29 @@ def test_written(write):
         return y
 
     assert_kept_alive(forward, *rows(5, 3, 8), dynamic_shapes=ROWS)
+
+
+def _fraction(x):
+    """As metrics guard their division."""
+    total, count = x.sum(), (x > 0).sum()
+    score, valid = torch.ones_like(total), count != 0
+    score[valid] = total[valid] / count[valid]
+    score[~valid & (total < -3)] = -1.0
+    return score
+
+
+def _rows_or_none(x):
+    return x[x.sum() > 0], x[:, x.sum() > 0, 0], x[..., x.sum() < 0, :2]
+
+
+def _cleared(x):
+    y = x.clone()
+    y[x.sum() > 0] = 0
+    y[1:, x.sum() < 0, 0] += 1
+    return y
+
+
+@pytest.mark.parametrize("model", [_fraction, _rows_or_none, _cleared])
+def test_a_mask_of_no_axes(model):
+    others = [(torch.randn(n, 3, 4).abs() * sign,) for n in (3, 5) for sign in (1, -1)]
+    assert_kept_alive(model, (torch.ones(4, 3, 4),), [*others, (torch.zeros(2, 3, 4),)], dynamic_shapes=ROWS)

@@ -59,6 +59,8 @@ def _near(model: torch.nn.Module, places: Places) -> Iterator[_Held]:
     for holder in (*classes_near(model), *rooms_near(model)):
         for name, raw in list(vars(holder).items()):
             cache = raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw
-            code = getattr(getattr(cache, "__wrapped__", None), "__code__", None)
-            if isinstance(cache, _Cache) and code is not None and not places.is_foreign(code):
+            if not isinstance(cache, _Cache):
+                continue  # not asked for anything: stand-ins for missing libraries raise whatever they are asked for
+            code = getattr(cache.__wrapped__, "__code__", None)
+            if code is not None and not places.is_foreign(code):
                 yield _Held(holder, name, raw, cache)

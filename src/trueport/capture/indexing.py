@@ -13,11 +13,13 @@ import torch
 from trueport.capture.shapes import CannotBeCarried
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
+_MASKS = (torch.bool, torch.uint8)
 
 
 def has_traced_number(index: Any) -> bool:
+    """Whether something in it is traced that torch would read the value of."""
     items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(i, torch.SymInt) or _is_single(i) or _has_single(i) or _has_step(i) for i in items)
+    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in items)
 
 
 def _is_single(item: Any) -> bool:
@@ -25,10 +27,22 @@ def _is_single(item: Any) -> bool:
     return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _INTEGERS
 
 
+def _is_single_mask(item: Any) -> bool:
+    """A mask of no axes, `y[total > 0] = 1`: it makes an axis, of one row or of none."""
+    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _MASKS
+
+
 def _has_single(item: Any) -> bool:
     return isinstance(item, slice) and any(
         isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step)
     )
+
+
+def _has_step(item: Any) -> bool:
+    return isinstance(item, slice) and isinstance(item.step, torch.SymInt)
+
+
+_READ = (_is_single, _is_single_mask, _has_single, _has_step)
 
 
 def _plain(item: Any) -> Any:
@@ -43,10 +57,6 @@ def _plain(item: Any) -> Any:
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
     view, rest = _selected(*_stepped(tensor, index))
     return view[rest] if rest else view
-
-
-def _has_step(item: Any) -> bool:
-    return isinstance(item, slice) and isinstance(item.step, torch.SymInt)
 
 
 def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
@@ -90,12 +100,27 @@ def _selected(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any
     """What the numbers among the indices select, and the index that remains. Eager, too, selects by them first, and
     where other indices are tensors they do not count among those."""
     items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    tensor, items = _with_axes_of_masks(tensor, items)
     if not any(isinstance(i, torch.SymInt) for i in items):
         return tensor, items
     axes, rest = _split(items, tensor.dim())
     for axis, number in reversed(axes):
         tensor = tensor.select(axis, number)
     return tensor, tuple(rest)
+
+
+def _with_axes_of_masks(tensor: torch.Tensor, items: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """The axis of one row that a mask of no axes is about, and the mask as one of that row."""
+    axis, rank, used = 0, tensor.dim(), sum(_axes_taken(i) for i in items)
+    made: list[Any] = []
+    for item in items:
+        if _is_single_mask(item):
+            tensor, item = tensor.unsqueeze(axis), item.reshape(1)
+            axis += 1
+        else:
+            axis += rank - used if item is Ellipsis else _axes_taken(item)
+        made.append(item)
+    return tensor, tuple(made)
 
 
 def _is_advanced(item: Any) -> bool:
@@ -106,7 +131,7 @@ def _axes_taken(item: Any) -> int:
     """How many axes an item of an index goes through: a mask as many as it has itself, True and False none."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    is_mask = isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8)
+    is_mask = isinstance(item, torch.Tensor) and item.dtype in _MASKS
     return item.dim() if is_mask else 1
 
 
