@@ -366,7 +366,8 @@ class ControlFlow(HandingOn):
         before, self.plain_rounds = self.plain_rounds, True
         try:
             self.repeat_for(sequence, body, stop, state)
-        except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError):
+        except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError) as failure:
+            self.tracer.swallowed.forget(failure)
             return False  # whatever is the matter comes up again where the rounds are written out
         finally:
             self.plain_rounds = before

@@ -16,6 +16,7 @@ from trueport.capture.places import Places
 from trueport.capture.raising import reads_unbound
 from trueport.capture.shapes import CannotBeCarried
 from trueport.capture.stubs import fake_kernel_stub
+from trueport.capture.ways import WritesInPlace
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
@@ -24,6 +25,7 @@ from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.errors import ExportError
 from trueport.source import Place, Where
 from trueport.torch_internals import (
     DataDependentOutputException,
@@ -39,8 +41,25 @@ _LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array_
 
 _SIZE_OF_THE_RUN = re.compile(r"\bu\d+\b")
 _NUMPY_OBJECTS = ("data type 'object' not understood", "of type numpy.object_")
+_OF_TRACING = (
+    GuardOnDataDependentSymNode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    CannotBeCarried,
+    ExportError,
+    WritesInPlace,
+)
 _TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
+
+
+def is_of_tracing(failure: BaseException) -> bool:
+    """Whether eager, which has values, cannot have failed in this way."""
+    if isinstance(failure, _OF_TRACING):
+        return True
+    text = str(failure)
+    return isinstance(failure, (RuntimeError, TypeError)) and any(part in text for part in (*_LEFT, *_TRACED))
 
 
 def diagnose(failure: Exception, places: Places) -> Diagnostic:

@@ -149,6 +149,16 @@ class Places:
         finally:
             self._torch_asking = before
 
+    def called_by_user(self) -> bool:
+        """Whether the innermost frame outside of torch and of us is the user's own, and no library's."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._outermost:
+            if not self.is_foreign(frame.f_code):
+                where = Where(frame.f_code.co_filename, 1)
+                return not where.is_installed and not where.is_standard
+            frame = frame.f_back
+        return False
+
     @staticmethod
     def is_size_machinery(code: CodeType) -> bool:
         """Frames that only carry a question about a size: SymInt's methods, the ShapeEnv, sympy, ourselves."""

@@ -18,6 +18,7 @@ from trueport.capture.shapes import RESULTS
 from trueport.capture.size_values import SizeValues
 from trueport.capture.strides import BY_STRIDES, must_be_its_memory
 from trueport.capture.stubs import untranslated
+from trueport.capture.swallowed import Swallowed
 from trueport.capture.symbols import Symbols
 from trueport.capture.ways import CHECKS_ONLY, IsLeaf, meets_complex
 from trueport.capture.weights import Owned
@@ -64,6 +65,7 @@ class Recording(ABC):
 
     def __init__(self, model: torch.nn.Module, is_leaf: IsLeaf, demand: Demand) -> None:
         self.places = Places()
+        self.swallowed = Swallowed(self.places)
         self.demand = demand
         self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
         self.memory = Memory(self.symbols)

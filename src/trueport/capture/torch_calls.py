@@ -83,7 +83,13 @@ class TorchCalls(TorchFunctionMode):
         self._below = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        try:
+            return self._called(func, args, kwargs or {})
+        except BaseException as failure:
+            self._tracer.swallowed.note(failure)
+            raise
+
+    def _called(self, func: Any, args: Any, kwargs: Any) -> Any:
         if holds_array(args):
             args = with_tensors(args)
             if func is torch.tensor and isinstance(args[0], torch.Tensor):  # it warns, of a tensor

@@ -135,6 +135,7 @@ def _trace(
             tracer.places.begin(sys._getframe())
             returned = job.model(*args, **kwargs)
             demand.end()
+            tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)
     except (ExportError, WritesInPlace, ReadsState):
         raise

@@ -45,8 +45,8 @@ def meets_complex(args: Sequence[Any]) -> bool:
     return False
 
 
-class WritesInPlace(Exception):
-    """The hopeful trace met a write; start again with full functionalisation."""
+class WritesInPlace(BaseException):
+    """The hopeful trace met a write; start again with full functionalisation. No `except Exception` stops it."""
 
 
 class Way(Enum):
