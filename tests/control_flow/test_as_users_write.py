@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -195,3 +197,23 @@ def test_the_best_path_backwards_through_a_list():
 
     torch.manual_seed(0)
     assert_kept_alive(Net().eval(), *rows(5), FEW[:-1], dynamic_shapes=ROWS)
+
+
+@dataclass
+class _Kept:
+    rows: list = field(default_factory=list)
+    hits: int = 0
+
+
+def test_an_object_that_keeps_a_list_of_open_length_beside_a_write_in_place():
+    def model(x):
+        kept, total = _Kept(), torch.zeros(3)
+        for row in x:
+            kept.rows.append(row * 2)
+            kept.hits += 1
+            if row.sum() > 0:
+                total.add_(row)
+                kept.hits += 1
+        return torch.stack(kept.rows), total, kept.hits
+
+    assert_kept_alive(model, *rows(4), FEW, dynamic_shapes=ROWS)

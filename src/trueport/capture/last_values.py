@@ -17,7 +17,9 @@ from trueport.capture.graph import Value
 from trueport.capture.lists import Parts, TracedList
 from trueport.capture.maybe import Maybe, value_of
 from trueport.capture.rows import NoRows, Rows
-from trueport.load.structures import flatten
+from trueport.load.containers import Attributes
+from trueport.load.trees import container_of
+from trueport.load.values import attributes_of
 from trueport.torch_internals import FunctionalTensor
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def last_values(tracer: Tracer, *things: Any) -> LastValues:
     if not tracer.careful:
         return {}
     found: dict[int, Value] = {}
-    for tensor in _tensors(things):
+    for tensor in _tensors(things, []):
         # a tensor of the model's own may have been written too
         wrapper = tensor if isinstance(tensor, FunctionalTensor) else tracer.adoption.known(tensor)
         if wrapper is not None:
@@ -42,25 +44,26 @@ def last_values(tracer: Tracer, *things: Any) -> LastValues:
     return found
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _tensors(value: Any, around: list[Any]) -> Iterator[torch.Tensor]:
+    """`around` are the user's objects that hold it: they may hold each other."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, TracedList):
-        yield from _tensors(value.held)
+        yield from _tensors(value.held, around)
     elif isinstance(value, Maybe):
-        yield from _tensors(value_of(value))
+        yield from _tensors(value_of(value), around)
     elif isinstance(value, (Disagreement, NoRows)):
         return
     elif isinstance(value, Parts):
-        yield from _tensors(value.parts)
+        yield from _tensors(value.parts, around)
     elif isinstance(value, Rows):
         yield from value.tensors
     elif isinstance(value, (list, tuple, set, deque)):
         for item in value:
-            yield from _tensors(item)
+            yield from _tensors(item, around)
     elif isinstance(value, dict):
-        yield from _tensors(list(dict.values(value)))
-    elif not isinstance(value, _PLAIN):
-        for leaf in flatten(value)[0]:
-            if isinstance(leaf.value, torch.Tensor):
-                yield leaf.value
+        yield from _tensors(list(dict.values(value)), around)
+    elif not isinstance(value, _PLAIN) and not any(value is outer for outer in around):
+        kept = container_of(value) or Attributes(type(value), tuple(attributes_of(value) or ()))
+        for part in kept.open(value):
+            yield from _tensors(part, [*around, value])
