@@ -280,3 +280,10 @@ def test_an_argument_that_decides_what_is_returned_is_to_be_a_constant():
     assert "a dict where the test holds, a tuple where not" in found.message
     assert "constants='return_dict'" in found.fix
     assert_kept_alive(ReturnDict(), (UP, True), [(DOWN, True)], constants=["return_dict"])
+
+
+def test_tuples_of_different_lengths_are_told_apart():
+    def model(x):
+        return (x, 1) if x.sum() > 0 else (x, 1, x * 2)
+
+    assert "is a tuple of 2 where the test holds, a tuple of 3 where not" in refused(model, (UP,)).message

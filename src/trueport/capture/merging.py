@@ -209,7 +209,7 @@ class Merging:
         """Reading the name after the other arm would be an error in Python: what it holds then does not matter."""
         bound = orelse if then is UNBOUND else then
         if not name.startswith("tp_") and is_handled_here({"NameError", "UnboundLocalError"}, self.tracer.places):
-            return Disagreement(f"`{name}`", describe(then), describe(orelse), self.place)
+            return Disagreement(f"`{name}`", *_described(then, orelse), self.place)
         if isinstance(bound, maybe.Maybe):  # its flag is one of the arm's
             flag, value = (
                 self._stand_in(part(bound), then is UNBOUND, name) for part in (maybe.flag_of, maybe.value_of)
@@ -273,7 +273,7 @@ class Merging:
         return structure.build(merged)
 
     def _disagreement(self, then: Any, orelse: Any, name: str) -> Disagreement:
-        return self.disagreement(f"`{name}`" if name.isidentifier() else name, describe(then), describe(orelse))
+        return self.disagreement(f"`{name}`" if name.isidentifier() else name, *_described(then, orelse))
 
     def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
         return Disagreement(name, then, orelse, self.place, self.again, self._arguments())
@@ -380,6 +380,14 @@ def describe(value: Any) -> str:
     if isinstance(value, Symbolic):
         return f"a {_kind(value).__name__}"
     return "None" if value is None else f"{value!r}" if isinstance(value, _PLAIN) else f"a {_type(value).__name__}"
+
+
+def _described(then: Any, orelse: Any) -> tuple[str, str]:
+    """Both sides; how many items they have, where nothing else tells them apart."""
+    one, other = describe(then), describe(orelse)
+    if one != other or not isinstance(then, (tuple, dict)) or not isinstance(orelse, (tuple, dict)):
+        return one, other
+    return f"{one} of {len(then)}", f"{other} of {len(orelse)}"
 
 
 def _type(value: Any) -> type:
