@@ -311,6 +311,19 @@ def test_squeeze_of_every_axis_takes_a_free_size_not_to_be_one():
     assert_exported(lambda y: y.squeeze().sum(), (x(4, 1, 3),), [(x(1, 1, 3),)], dynamic_shapes=ROWS)
 
 
+def test_squeeze_of_a_free_axis_is_noted_also_behind_one_of_a_plain_axis():
+    """A definition that serves some arguments only is asked each time."""
+
+    def model(y):
+        z = y.squeeze(1)
+        return z.squeeze(0)
+
+    (found,) = errors(model, (x(4, 1, 3),), dynamic_shapes=ROWS)
+    assert found.code == "TP803"
+    assert line_of(found) == "return z.squeeze(0)"
+    assert 'Dim("rows", min=2)' in found.fix
+
+
 def test_a_list_that_is_returned_with_an_open_length_names_the_line_that_makes_it():
     for cut in (
         lambda y: y.chunk(3),

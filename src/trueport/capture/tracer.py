@@ -136,7 +136,8 @@ class Tracer(Recording):
         with self._definition():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
-            self._ways.record(op, meets_complex((*args, *kwargs.values())))
+            if op not in DEFINITIONS:  # one of ours decides by the arguments, each time anew
+                self._ways.record(op, meets_complex((*args, *kwargs.values())))
             return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
         return returned
 
