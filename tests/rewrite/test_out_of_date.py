@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import time
 
 import pytest
 import torch
 
 import trueport
 from trueport.errors import ExportError
+from trueport.rewrite import out_of_date
 
 MODEL = """
 def forward(x):
@@ -30,6 +33,7 @@ def test_an_edited_function_is_refused_until_it_is_loaded_again(tmp_path):
     path.write_text(MODEL)
     old = loaded(path)
     path.write_text(MODEL.replace("x * 2", "x * 3 + 1"))
+    os.utime(path, (time.time() + 60, time.time() + 60))  # however soon after Python started this test runs
     with pytest.raises(ExportError, match="TP107") as refused:
         trueport.export(old.forward, (torch.ones(3),))
     (found,) = (each for each in refused.value.diagnostics if each.is_error)
@@ -79,3 +83,16 @@ def test_a_file_of_the_same_name_in_another_folder(tmp_path, monkeypatch):
     exec(compile(MODEL, "same_name.py", "exec"), space)
     program = trueport.export(space["forward"], (torch.ones(3),))
     assert torch.equal(program(-torch.ones(3)), -torch.ones(3))
+
+
+def test_a_file_saved_just_before_python_started_is_not_compared(tmp_path, monkeypatch):
+    """Pytest changes the assertions of a test as it loads it; the file says something else, and is not out of date."""
+    path = tmp_path / "saved_before.py"
+    path.write_text(MODEL)
+    old = loaded(path)
+    path.write_text(MODEL.replace("x * 2", "x * 3 + 1"))
+    code, text = old.forward.__code__, path.read_text()
+    monkeypatch.setattr(out_of_date, "_started", lambda: path.stat().st_mtime - 0.5)
+    assert not out_of_date.is_out_of_date(code, text)
+    monkeypatch.setattr(out_of_date, "_started", lambda: path.stat().st_mtime - 60)
+    assert out_of_date.is_out_of_date(code, text)

@@ -11,6 +11,9 @@ import psutil
 
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 
+_ROUGHLY = 2.0
+"""Seconds: the system knows only so well when a process began. A file may be saved just before it does."""
+
 
 def is_out_of_date(code: CodeType, text: str) -> bool:
     """Whether a function of a file that was written since Python started is compiled from another text.
@@ -21,7 +24,9 @@ def is_out_of_date(code: CodeType, text: str) -> bool:
         written = os.stat(code.co_filename).st_mtime
     except OSError:
         return False
-    return written > _started() and not any(_is_same(code, each) for each in _compiled(text, code.co_filename))
+    return written > _started() + _ROUGHLY and not any(
+        _is_same(code, each) for each in _compiled(text, code.co_filename)
+    )
 
 
 @functools.cache
