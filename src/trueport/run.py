@@ -43,10 +43,9 @@ from trueport.report import Report
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
-from trueport.verify.clock import Stopwatch
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
-from trueport.verify.results import Budget, CheckResult
+from trueport.verify.results import CheckResult
 from trueport.verify.sandbox import warm_up
 
 _PATIENCE = 5.0
@@ -219,11 +218,8 @@ class Run:
             "extra_sizes": judged.must_try,
             "extra_values": judged.must_try_values,
             "admits": judged.admits,
-            "stopwatch": Stopwatch(),
         }
         state = Snapshot(job.model)
-        if "budget" not in asked:
-            asked["budget"] = Budget().beside(sum(self.seconds.values()))
         try:
             path = _written_to_check(model, folder)
             if any(isinstance(finding, RandomKept) for finding in self.found):

@@ -149,7 +149,9 @@ def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
         "decisions": tuple(_decision(each) for each in checked.decisions),
         "searched": checked.searched,
         "refused_by_eager": checked.refused_by_eager,
-        "excused": checked.excused,
+        "undecided": checked.undecided,
+        "endless": checked.endless,
+        "partly": checked.partly,
         "tolerances": {name: _tolerance(checked, name) for name in checked.tolerances},
         "seed": checked.seed,
     }

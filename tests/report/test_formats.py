@@ -75,7 +75,7 @@ DECIDED = Report(
         DecisionSummary(Where("/home/me/net.py", 9), "for", "range(n)", (Way("no round", 1), Way("one round", 2))),
     ),
     tolerances={"y": "2e-05 of the value"},
-    excused=("values: ones: equal values",),
+    undecided=("values: ones: equal values",),
     seed=3,
     searched=40,
 )

@@ -11,6 +11,7 @@ from tests.verify.onnx_models import BATCH, job, leaf
 from trueport.load.job import AxisSize, FreeSize, Leaf, LeafKind
 from trueport.verify.draw import Drawn, draw
 from trueport.verify.moves import Candidate, Move, Mover, What
+from trueport.verify.named import Named
 from trueport.verify.sizes import groups_of
 
 TIME = AxisSize(FreeSize("time", minimum=1, maximum=20))
@@ -25,7 +26,7 @@ def column(sets: list[Drawn], at: int, family: str | None = None) -> list:
 
 
 def test_every_free_size_is_seen_at_zero_one_two_a_prime_and_both_sides_of_the_example():
-    sets = drawn(leaf("x", torch.randn(4, 7), {0: BATCH, 1: TIME}))
+    sets = drawn(leaf("x", torch.randn(4, 7), {0: BATCH, 1: TIME}), count=250)
     for name, example in (("batch", 4), ("time", 7)):
         sizes = {each.sizes[name] for each in sets}
         assert {1, 2, 5} <= sizes
@@ -98,6 +99,36 @@ def test_floats_come_in_families():
     assert max(float(value.abs().max()) for value in column(sets, 0, "tiny") if value.numel()) < 1e-2
 
 
+def test_the_numbers_that_a_model_names_come_with_a_step_to_both_sides():
+    names = Named(values=(0.37, 6.0), sizes=(40,), rows=(90,))
+    sets = drawn(leaf("x", torch.randn(8, 7), {0: BATCH}), leaf("ids", torch.tensor([3, 5])), named=names, count=200)
+    mixed = torch.cat([value.reshape(-1) for value in column(sets, 0) if value.numel()])
+    threshold = torch.tensor(0.37)
+    near = [threshold, torch.nextafter(threshold, torch.tensor(1.0)), torch.nextafter(threshold, torch.tensor(0.0))]
+    assert all(bool((mixed == value).any()) for value in near)
+    assert any(bool((value == 6.0).all()) for value in column(sets, 0) if value.numel())
+    assert {39, 40, 41, 90} <= {each.sizes["batch"] for each in sets}
+    assert {89, 5, 6, 7} <= {int(value[0]) for value in column(sets, 1)}
+
+
+def test_more_rows_than_a_table_of_64_and_more_elements_than_a_kernel_takes_at_once():
+    sets = drawn(leaf("x", torch.randn(4, 7), {0: BATCH}))
+    assert max(each.values[0].numel() for each in sets) > 4096
+    assert {8, 16, 17, 64, 67} <= {each.sizes["batch"] for each in sets}
+
+
+def test_many_free_sizes_do_not_ask_for_more_memory_than_there_is():
+    axes = {at: AxisSize(FreeSize(f"n{at}")) for at in range(8)}
+    sets = drawn(leaf("x", torch.randn(*[2] * 8), axes), count=300)
+    assert max(each.values[0].numel() for each in sets) <= 1 << 20
+
+
+def test_large_floats_also_meet_masks_that_are_partly_on():
+    sets = drawn(leaf("x", torch.randn(4, 6)), leaf("mask", torch.ones(4, 6, dtype=torch.bool)))
+    large = [each for each in sets if float(each.values[0].abs().max()) > 100]
+    assert any(0 < int(each.values[1].sum()) < 24 for each in large)
+
+
 def test_rows_with_one_on_all_the_same_and_in_order():
     sets = drawn(leaf("x", torch.randn(3, 4)))
     hot, same, ordered = (column(sets, 0, family)[0] for family in ("one hot", "all the same", "sorted"))
@@ -115,11 +146,18 @@ def test_an_example_between_zero_and_one_is_drawn_from_there_and_from_outside():
 
 def test_integers_stay_in_the_range_of_the_example_but_for_the_family_that_leaves_it():
     sets = drawn(leaf("ids", torch.tensor([[3, 9, 5]])))
-    inside = torch.cat([each.values[0] for each in sets if each.family != "integers beyond the example's"])
+    leaving = ("integers beyond the example's", "ends of the dtype")
+    inside = torch.cat([each.values[0] for each in sets if each.family not in leaving])
     assert (int(inside.min()), int(inside.max())) == (3, 9)
     outside = torch.cat(column(sets, 0, "integers beyond the example's"))
     assert int(outside.min()) < 0
     assert int(outside.max()) > 9
+    ends = torch.cat([value.reshape(-1) for each in range(8) for value in column(wide(each), 0, "ends of the dtype")])
+    assert {torch.iinfo(torch.int64).max, torch.iinfo(torch.int64).min, 2**24 + 1, -(2**31)} <= set(ends.tolist())
+
+
+def wide(seed: int) -> list[Drawn]:
+    return drawn(leaf("ids", torch.arange(60).reshape(6, 10)), seed=seed)
 
 
 def test_a_declared_range_is_never_left_and_both_its_ends_are_reached():
@@ -162,7 +200,7 @@ def test_constants_are_left_alone():
 def test_new_sizes_have_tamer_values_to_fall_back_on():
     """Positions must be smaller than the length; the example's own, cut off, still are."""
     sets = drawn(leaf("positions", torch.arange(7), {0: TIME}))
-    repeated = [each for each in sets if each.family == "the example's, repeated" and each.sizes["time"] == 5]
+    repeated = [each for each in sets if each.family == "the example's repeated" and each.sizes["time"] == 5]
     assert repeated[0].fallback
     assert repeated[0].values[0].tolist() == [0, 1, 2, 3, 4]
 

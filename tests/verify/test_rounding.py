@@ -23,7 +23,7 @@ def style_transfer() -> nn.Module:
 def test_a_picture_of_one_colour_accuses_nobody():
     program = trueport.export(style_transfer(), (torch.rand(1, 4, 12, 12),))
     assert program.report.verified
-    assert any("round their last bit otherwise" in reason for reason in program.report.excused)
+    assert any("round otherwise" in reason for reason in program.report.undecided)
 
 
 def test_the_same_network_with_a_fault_is_found():
@@ -64,9 +64,14 @@ class Phases(nn.Module):
         return torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True).angle()
 
 
-def test_the_phase_of_nothing_accuses_nobody():
+def test_the_phase_of_nothing_accuses_nobody_and_is_not_called_faithful():
+    """The frames at the ends are their own mirror images: what should be no imaginary part decides between two angles,
+    in eager as in the runtime. So it is on every example."""
+    torch.manual_seed(0)
     program = trueport.export(Phases(), (torch.rand(1, 40),), dynamic_shapes=({0: "batch", 1: "time"},))
     assert program.report.verified
+    if program.report.partly:  # a machine on which all signs happen to be the same would not say so
+        assert "checked in part" in str(program.report)
 
 
 class WhereNothingIsLeft(nn.Module):
@@ -90,13 +95,42 @@ def test_a_test_that_rounding_would_turn_is_no_excuse(tmp_path):  # type: ignore
     assert "TP805" in [found.code for found in report.diagnostics]
 
 
-def test_whole_numbers_and_views_are_not_moved():
-    x = torch.tensor([1.0, 2.5, 0.0])
+def moved(function, *given):  # type: ignore[no-untyped-def]
+    """Which elements another rounding moves."""
+    plain = function(*given)
     with RoundedOtherwise(0):
-        kept, moved = x[:1] * 1, x * 1.1
-    assert kept.item() == 1.0
-    assert moved[2] == 0
-    assert (moved != x * 1.1).tolist() == [True, True, False]
+        other = function(*given)
+    return (other != plain).tolist()
+
+
+X = torch.tensor([1.1, 2.7, 0.3])
+
+
+def test_what_is_exact_is_not_moved():
+    """Copies, choices, fillings and single operations of IEEE arithmetic have one right answer."""
+    assert not any(moved(lambda x: x * 1.1 + x / 3, X))
+    assert not any(moved(lambda x: torch.where(x > 1, x, -1e9).clamp(min=0.1).sort().values, X))
+    assert not any(moved(lambda x: x.masked_fill(x < 1, -1e9).round(), X))
+    assert not any(moved(lambda x: x[[2, 0]].flip(0), X))
+
+
+def test_functions_and_sums_are_moved():
+    assert any(moved(torch.exp, X))
+    assert any(moved(lambda x: x @ x.new_full((3, 4), 0.1), X))
+    assert any(moved(lambda x: x.cumsum(0), X)[1:])
+    assert any(moved(lambda x: x.clone().exp_(), X))
+
+
+def test_sums_that_have_room_for_every_part_are_exact():
+    whole = torch.arange(12.0).reshape(3, 4) / 2
+    assert not any(moved(lambda x: (x @ x.t()).sum(0), whole))
+    assert not any(moved(lambda x: x.mean(1), whole))
+    assert any(moved(lambda x: (x @ x.t()).sum(0), whole * 1.1))
+
+
+def test_results_of_few_digits_are_exact():
+    assert not any(moved(torch.sigmoid, torch.zeros(3)))
+    assert not any(moved(lambda x: x.softmax(0), torch.full((8,), -1e9)))
 
 
 class UntilItStays(nn.Module):

@@ -51,7 +51,7 @@ def in_parts(path: Path, factor: float = 2.0, keep: int = 0) -> Path:
         helper.make_node("Slice", ["whole", "from", "to"], ["kept"]),
         helper.make_node("SplitToSequence", ["kept"], ["rows"], axis=0, keepdims=0),
     ]
-    constants = {"factor": (FLOAT, [], [factor]), "from": (INT64, [1], [keep]), "to": (INT64, [1], [1000])}
+    constants = {"factor": (FLOAT, [], [factor]), "from": (INT64, [1], [keep]), "to": (INT64, [1], [1 << 40])}
     rows = helper.make_tensor_sequence_value_info("rows", FLOAT, [3])
     return write(path, nodes, [port("x")], [rows], constants)
 

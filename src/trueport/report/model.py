@@ -121,8 +121,12 @@ class Report:
     searched: int = 0
     """Inputs that were tried in eager alone, to find those that go another way."""
     refused_by_eager: int = 0
-    excused: tuple[str, ...] = ()
-    """Inputs on which eager's own answer is not firm, each with the reason."""
+    undecided: tuple[str, ...] = ()
+    """Inputs on which rounding alone may explain the difference, each with the reason: they prove nothing."""
+    endless: int = 0
+    """Inputs on which a loop of eager's made more rounds than a run of the check may."""
+    partly: str = ""
+    """Why less was decided than usually is: the clock ended the check, or rounding decides on the example itself."""
     tolerances: Mapping[str, str] = field(default_factory=dict)
     """By output, how far a float may be off."""
     seed: int | None = None

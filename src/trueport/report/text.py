@@ -21,6 +21,7 @@ from trueport.source import Where
 MOST_FACTS = 6
 MOST_LETTERS = 600
 MOST_AGAIN = 12
+_SHOWN = 3
 """What keeps a finding on one screen."""
 
 _STYLES = {
@@ -125,16 +126,21 @@ def _headline(report: Report) -> Line:
     to = f" → {report.path}" if report.path else ""
     if not report.verified:
         return (("not checked ", "warning"), (f"{report.model}{to}", "strong"))
-    return (("faithful ", "good"), (f"{report.model}{to}", "strong"), (f"  {tally(report.checks)}", ""))
+    said = f"  {tally(report.checks, report.undecided)}"
+    if report.partly:
+        return (("checked in part ", "warning"), (f"{report.model}{to}", "strong"), (said, ""))
+    return (("faithful ", "good"), (f"{report.model}{to}", "strong"), (said, ""))
 
 
-def tally(checks: Iterable[CheckedInput]) -> str:
-    """`equal to eager on 6 of 6 inputs, worst difference 2.4e-07 (allowed 1.3e-05)`."""
+def tally(checks: Iterable[CheckedInput], undecided: Sequence[str] = ()) -> str:
+    """`equal to eager on 30 of 32 inputs, 2 not decided, worst difference 2.4e-07 (allowed 1.3e-05)`."""
     every = list(checks)
     equal = sum(one.verdict in (Verdict.EQUAL, Verdict.ALIKE) for one in every)
     random = any(one.verdict is Verdict.ALIKE for one in every)
     how = "distributed as eager" if random else "equal to eager"
-    said = f"{how} on {equal} of {len(every)} input{'' if len(every) == 1 else 's'}"
+    count = len(every) + len(undecided)
+    said = f"{how} on {equal} of {count} input{'' if count == 1 else 's'}"
+    said += f", {len(undecided)} not decided" if undecided else ""
     measured = [one for one in every if one.worst_error is not None]
     if not measured:
         return said
@@ -157,6 +163,9 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
     yield from listed("checked", _checked(report.checks))
+    yield from listed("not decided", _first(report.undecided))
+    if report.endless:
+        yield "not run", f"{report.endless} inputs on which a loop of eager's made too many rounds"
     yield from listed("decided", report.decisions)
     if report.seed is not None:
         searched = (
@@ -171,6 +180,12 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())
 
 
+def _first(texts: Sequence[str]) -> Iterator[str]:
+    yield from texts[:_SHOWN]
+    if len(texts) > _SHOWN:
+        yield f"… {len(texts) - _SHOWN} more: --output-format json"
+
+
 def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
     """Which sizes and kinds of values were tried, then one by one those that failed. JSON and HTML list them all."""
     sizes: dict[str, set[int]] = {}
@@ -180,7 +195,7 @@ def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
     for name, tried in sizes.items():
         yield f"{name} = {', '.join(map(str, sorted(tried)))}"
     if checks:
-        yield f"values: {', '.join(dict.fromkeys(one.family for one in checks))}"
+        yield f"values: {', '.join(dict.fromkeys(word for one in checks for word in one.family.split(', ')))}"
     for one in checks:
         if one.verdict not in (Verdict.EQUAL, Verdict.ALIKE):
             error = f", difference {one.worst_error:.2g}" if one.worst_error is not None else ""

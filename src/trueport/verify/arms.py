@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -53,21 +53,21 @@ _Given = Mapping[_Arm, tuple[Alone, list[dict[str, Any]]]]
 
 @dataclass(frozen=True)
 class ArmCheck:
-    """Checks what no input reached, and what few did, as long as the time goes."""
+    """Checks what no input reached, and what few did, in so many runs."""
 
     graph: Graph
     localiser: Localiser
-    seconds: float
+    runs: int
 
     def findings(self, decisions: Sequence[Decision], inputs: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
         """One finding for each way that was never taken, and for what is wrong with one that few inputs took: those may
         all lie where right and wrong are the same. `inputs` are those that were compared, by name.
         """
-        deadline = time.monotonic() + self.seconds
+        left = itertools.count(self.runs, -1)
         never = [_Wanted(d.site, way, False, tuple(self._arms(d.site, way))) for d in decisions for way in d.never_ran]
         hardly = [_Wanted(d.site, way, True, tuple(self._arms(d.site, way))) for d in decisions for way in d.hardly_ran]
         given = self._record([arm for wanted in (*never, *hardly) for arm in wanted.arms], inputs)
-        found = [self._finding(wanted, given, deadline) for wanted in (*never, *hardly)]
+        found = [self._finding(wanted, given, left) for wanted in (*never, *hardly)]
         return [finding for finding in found if finding is not None]
 
     def _record(self, arms: Iterable[_Arm], inputs: Sequence[Mapping[str, Any]]) -> _Given:
@@ -84,10 +84,9 @@ class ArmCheck:
                 seen[region] += values
         return {arm: (region, seen[region][:_RUNS]) for arm, region in regions.items()}
 
-    def _finding(self, wanted: _Wanted, given: _Given, deadline: float) -> Diagnostic | None:
+    def _finding(self, wanted: _Wanted, given: _Given, left: Iterator[int]) -> Diagnostic | None:
         site, way, reached = wanted.site, wanted.way, wanted.reached
-        in_time = time.monotonic() < deadline
-        outcomes = self._outcomes(wanted.arms, given, deadline) if in_time else []
+        outcomes = self._outcomes(wanted.arms, given, left)
         wrong = next((outcome for outcome in outcomes if isinstance(outcome, Divergence)), None)
         if wrong is not None:
             few = "few inputs were found" if reached else "no input was found"
@@ -96,13 +95,13 @@ class ArmCheck:
                 place=wrong.place or _place(site),
                 seen=("the arm by itself, on values that came near it", wrong.fact, f"decided at {site}"),
             )
-        return None if reached else _not_reached(site, way, outcomes.count(True), in_time)
+        return None if reached else _not_reached(site, way, outcomes.count(True), tried=bool(outcomes))
 
-    def _outcomes(self, arms: Iterable[_Arm], given: _Given, deadline: float) -> list[Divergence | bool]:
+    def _outcomes(self, arms: Iterable[_Arm], given: _Given, left: Iterator[int]) -> list[Divergence | bool]:
         """One line may be several arms: of layers that share it, or of a loop that was unrolled."""
         outcomes: list[Divergence | bool] = []
         for arm in arms:
-            if outcomes and time.monotonic() > deadline:
+            if next(left) < 0:
                 break
             region, values = given[arm]
             try:
@@ -163,8 +162,8 @@ def _does_not_run(failure: WorkerFailure) -> Divergence:
     return Divergence(None, f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}")
 
 
-def _not_reached(site: Site, way: Way, agreed: int, in_time: bool) -> Diagnostic:
-    alone = "it could not be run by itself" if in_time else "no time was left to run it by itself"
+def _not_reached(site: Site, way: Way, agreed: int, tried: bool) -> Diagnostic:
+    alone = "it could not be run by itself" if tried else "too many arms were not reached to run each by itself"
     return ArmNotReached(
         message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
         place=_place(site),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,6 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
-from trueport.verify.clock import Stopwatch
 from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
 from trueport.verify.draw import Drawn, asked_for, draw
 from trueport.verify.evidence import Evidence
@@ -25,8 +25,11 @@ from trueport.verify.findings import (
     EXAMPLE,
     LOADING,
     below_promised,
+    cut_short,
     empty_differs,
     empty_refused,
+    equal_with_autograd,
+    example_undecided,
     failure_found,
     hardly_checked,
     input_words,
@@ -35,6 +38,7 @@ from trueport.verify.findings import (
 )
 from trueport.verify.mismatch import Investigation, Locate
 from trueport.verify.moves import Candidate, resized
+from trueport.verify.named import NOTHING, Named, named
 from trueport.verify.origin import origin_of
 from trueport.verify.reference import Reference
 from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
@@ -44,12 +48,15 @@ from trueport.verify.sizes import Group, example_sizes, groups_of
 from trueport.verify.steps import Answers
 from trueport.verify.tally import Decision
 from trueport.verify.torch_control_flow import watched_functions
+from trueport.verify.work import Work
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
 _SEARCH_FROM = 12
-_DTYPE_OF_NOTHING = "the dtype of nothing"
 """From how many of the compared inputs the search sets out."""
+_AT_ONCE = 3
+"""No input that is not needed takes more than this part of what is left."""
+_DTYPE_OF_NOTHING = "the dtype of nothing"
 SEARCHED = "searched for"
 
 Unreached = Callable[[Sequence[Decision], Sequence[Sequence[object]]], Sequence[Diagnostic]]
@@ -83,8 +90,6 @@ class Options(TypedDict, total=False):
     """Whether NaN and infinities are among the values to try."""
     promised_from: int
     """Free sizes from which on the file is meant to hold; a difference below is a warning."""
-    stopwatch: Stopwatch
-    """Started when the check began: writing and loading a large model is a part of what it costs."""
 
 
 def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool) -> Options:
@@ -162,10 +167,11 @@ def check_opened(
     example = example_sizes(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
 
-    def drawn() -> Iterator[Drawn]:
+    def drawn(numbers: Named) -> Iterator[Drawn]:
         extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
         wanted = (asked_for(values, example) for values in options.get("extra_values", ()))
-        every = itertools.chain(wanted, draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite))
+        others = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite, named=numbers)
+        every = itertools.chain(wanted, others)
         admits = options.get("admits")
         return every if admits is None else (each for each in every if admits(each.sizes))
 
@@ -186,17 +192,14 @@ def check_opened(
         comparer,
         opened.blame,
         groups,
-        budget.shrink_seconds,
+        budget.shrink_steps,
         options.get("evidence"),
         options.get("locate"),
-        lambda: (Candidate(each.values, each.sizes) for each in drawn() if not each.fallback),
+        lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
-    stopwatch = options.get("stopwatch") or Stopwatch()
-    check = Check(
-        job, comparer, investigation, groups, example, budget, stopwatch, seed, options.get("promised_from", 0)
-    )
+    check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
     with probed(reference.codes, reference.functions), watched_functions():
-        check.search(drawn(), options.get("at_least", 5))
+        check.search(drawn, options.get("at_least", 5))
         unreached = options.get("unreached")
         if unreached is not None and not check.failed():
             check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[:8]])
@@ -220,13 +223,18 @@ class Check:
     groups: Sequence[Group]
     example: Mapping[str, int]
     budget: Budget
-    stopwatch: Stopwatch
     seed: int = 0
     promised_from: int = 0
     checked: list[CheckedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
-    excused: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    undecided_example: Outcome | None = None
+    other_path: int = 0
+    """Inputs on which the file gives what eager gives with autograd on."""
     refused: int = 0
+    partly: str = ""
+    work: Work = field(default_factory=Work)
+    _began: float = field(default_factory=time.monotonic)
     tried: int = 0
     searched: int = 0
     known: list[Candidate] = field(default_factory=list)
@@ -236,31 +244,58 @@ class Check:
     def failed(self) -> bool:
         return any(finding.is_error for finding in self.findings)
 
-    def search(self, drawn: Iterator[Drawn], at_least: int) -> None:
+    def search(self, drawn: Callable[[Named], Iterator[Drawn]], at_least: int) -> None:
         """The example, then what was drawn for all models, then what is looked for in this one."""
         values = tuple(leaf.value for leaf in self.job.leaves)
         self.compare_on(Candidate(values, self.example), EXAMPLE)
-        for candidate in self._worth_trying(drawn):
-            if self.failed() or self.tried >= self.budget.attempts:
-                break
-            elapsed = self.stopwatch.seconds
-            further = elapsed < self.budget.further_seconds and len(self.checked) < self.budget.further_inputs
-            least = elapsed < self.budget.least_seconds and not self._is_enough(at_least, _OTHER_VALUES)
-            needed = candidate.wanted or not self._is_enough(2, 1)
-            if elapsed > self.budget.seconds or not (needed or least or further):
-                break
-            self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
-        self._look_for_other_ways()
+        if not self.failed():
+            self._compare_on_drawn(drawn(self._watch(values)), at_least)
+            self._look_for_other_ways()
         self._say_what_is_missing()
+
+    def _watch(self, values: Sequence[object]) -> Named:
+        """How much work a run of the model is, and which numbers it names."""
+        reference = self.comparer.reference
+        watched = reference.watch(values)
+        self.work = watched.work
+        of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
+        return named((*of_tests, *watched.numbers), watched.tables, self.investigation.blame.path)
+
+    def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
+        """As many as the budget has, and those that no check can do without."""
+        left = self.budget.of_inputs(self.work)
+        needed = float(self.budget.needed_units)
+        for candidate in self._worth_trying(drawn):
+            if self.failed():
+                break
+            cost = self.work.compared(candidate.share)
+            allowed = self.tried < self.budget.needed and needed > 0
+            missing = allowed and not self._is_enough(at_least, _OTHER_VALUES)
+            if not (missing or candidate.wanted):
+                if len(self.checked) >= self.budget.inputs or self.work.compared() > left:
+                    break
+                if cost > left / _AT_ONCE:
+                    continue  # too large for this model
+            if self._is_late("some of the drawn inputs were not tried"):
+                break
+            left, needed = left - cost, needed - cost
+            self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
+
+    def _is_late(self, what: str) -> bool:
+        """By the clock, as a last resort. What is left out for that is told."""
+        if time.monotonic() - self._began < self.budget.seconds:
+            return False
+        self.partly = f"{what}: the check had taken {self.budget.seconds:.0f} s"
+        return True
 
     def _look_for_other_ways(self) -> None:
         tally = self.comparer.reference.tally
         if self.failed() or not (self.comparer.reference.codes or tally.decisions()):
             return
         search = Search(self.job, self.groups, tally, self.comparer.reference.guided, self.seed)
-        for candidate in search.found(self.known[:_SEARCH_FROM], self.budget.search_seconds):
+        for candidate in search.found(self.known[:_SEARCH_FROM], self.budget.search_attempts(self.work)):
             self.compare_on(candidate, SEARCHED)
-            if self.failed():
+            if self.failed() or self._is_late("the search for other ways was not ended"):
                 break
         self.searched = search.attempts if tally.decisions() else 0  # one run to see that nothing decides
 
@@ -270,13 +305,14 @@ class Check:
         is_example = family == EXAMPLE
         self.tried += not is_example
         outcome = self.comparer.compare(candidate.values, is_example)
-        self.stopwatch.waited += outcome.runtime_seconds
         if outcome.refused:
             self.refused += 1
         elif outcome.excuse:
-            self.excused.append(f"{on}: {outcome.excuse}")
+            self.undecided.append(f"{on}: {outcome.excuse}")
+            self.undecided_example = outcome if is_example else self.undecided_example
         elif outcome.equal:
             self.known.append(candidate)
+            self.other_path += outcome.other_path
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
             self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, *outcome.worst, *seconds))
@@ -351,7 +387,9 @@ class Check:
             checked=tuple(self.checked),
             diagnostics=tuple(self.findings),
             refused_by_eager=self.refused,
-            excused=tuple(self.excused),
+            undecided=tuple(self.undecided),
+            endless=self.comparer.reference.endless,
+            partly=self.partly,
             tolerances=self.comparer.tolerances,
             own_errors=self.comparer.own_errors,
             seed=self.seed,
@@ -383,12 +421,22 @@ class Check:
         return {checked.sizes[group.names[0]] for checked in self.checked} - {group.example}
 
     def _say_what_is_missing(self) -> None:
-        if self.findings:
+        told = bool(self.findings)
+        if self.other_path and not self.failed():
+            self.findings.append(equal_with_autograd(self.other_path))
+        if self.undecided_example is not None and not self.failed():
+            share = self.undecided_example.share_that_differs
+            self.findings.append(example_undecided(self.undecided_example.excuse, share))
+            self.partly = "not all of the example is decided"
+        if told or self.failed():
             return
+        if self.comparer.reference.out_of_time and not self.partly:
+            self.partly = f"eager did not end in time on {self.comparer.reference.out_of_time} inputs"
+        if self.partly:
+            self.findings.append(cut_short(self.partly, len(self.checked)))
         agreed = self._telling() or self.checked
-        on_example = any(checked.family == EXAMPLE for checked in self.checked)
-        if self.tried and (len(agreed) < 2 or not on_example):
-            self.findings.append(hardly_checked(on_example, self.refused, tuple(self.excused), self.tried))
+        if self.tried and len(agreed) < 2:
+            self.findings.append(hardly_checked(self.refused, tuple(self.undecided), self.tried))
             return
         for group in self.groups:
             if group.is_movable and not self._others_seen(group):

@@ -56,9 +56,7 @@ def check_exported(
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         budget = options.get("budget", Budget())
-        return ArmCheck(graph, localiser, budget.arms_seconds).findings(
-            decisions, [by_name(values) for values in inputs]
-        )
+        return ArmCheck(graph, localiser, budget.arms).findings(decisions, [by_name(values) for values in inputs])
 
     return check_model(
         path,

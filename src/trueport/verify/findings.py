@@ -155,15 +155,40 @@ def structure_found(told: str, on: str, place: Place | None) -> Diagnostic:
     return WrongShape(message=f"{told}, on another input", seen=(f"input: {on}",), place=place)
 
 
-def hardly_checked(on_example: bool, refused: int, excused: tuple[str, ...], tried: int) -> Diagnostic:
-    """Too little could be compared for the rest to be believed."""
-    if on_example:
-        message = "the model agrees with eager on the example, and could be compared on no other input"
-    else:
-        message = "the model could not be compared with eager on the example, whose answer there is not firm"
+def example_undecided(why: str, share: float) -> Diagnostic:
+    """The example is what the user goes by. Where rounding decides over much of it, there is no verdict to give."""
     return NotVerified(
-        message=message,
-        seen=(f"eager refused {refused} of {tried} other inputs", *excused[:3]),
+        message=f"on the example itself, {share:.1%} of an output cannot be told right from wrong: {why}",
+        fix="give an example on which eager's own answer is firm; or say how far an output may be off: rtol=, atol=",
+        severity=Severity.ERROR if share > _MUCH else Severity.WARNING,
+    )
+
+
+_MUCH = 0.1
+
+
+def equal_with_autograd(inputs: int) -> Diagnostic:
+    """An exporter may have traced the path that torch takes then; but inference takes the other one."""
+    return NotVerified(
+        message=f"on {inputs} inputs the file gives what eager gives with autograd on; without it, torch takes another"
+        " path and gives something else",
+        fix="export with `trueport export`, which follows eager as inference runs it: under torch.no_grad()",
+    )
+
+
+def cut_short(why: str, compared: int) -> Diagnostic:
+    """Not all that was planned was compared, and so the verdict is about less than it usually is."""
+    return NotVerified(
+        message=f"the check ended before its time, after {compared} inputs: {why}",
+        fix="check on a machine that is less busy, or a smaller model of the same kind",
+    )
+
+
+def hardly_checked(refused: int, undecided: tuple[str, ...], tried: int) -> Diagnostic:
+    """Too little could be compared for the rest to be believed."""
+    return NotVerified(
+        message="the model agrees with eager on the example, and could be compared on no other input",
+        seen=(f"eager refused {refused} of {tried} other inputs", *undecided[:3]),
         fix="declare the range of values that the inputs take, as in `ids:BxS:i64@0..999`",
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,7 +56,8 @@ class Investigation:
     comparer: Comparer
     blame: Blame
     groups: Sequence[Group]
-    seconds: float
+    steps: int
+    """In how many the input may be made smaller."""
     evidence: Evidence | None = None
     """Where the counterexample is to be kept; None where nothing is to be written."""
     locate: Locate | None = None
@@ -104,12 +104,8 @@ class Investigation:
 
     def _agreeing_others(self) -> list[Candidate]:
         """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
-        began = time.monotonic()
-        compared = []
-        for other in itertools.islice(self.others(), _OTHERS):
-            compared.append((other, self.comparer.compare(other.values)))
-            if time.monotonic() - began > self.seconds:
-                break
+        others = itertools.islice(self.others(), _OTHERS)
+        compared = [(other, self.comparer.compare(other.values)) for other in others]
         agreeing = [(other, outcome) for other, outcome in compared if outcome.equal]
         self._trails = [outcome.trail for other, outcome in agreeing if other.is_telling]
         return [other for other, _ in agreeing]
@@ -149,7 +145,7 @@ class Investigation:
             return fails
 
         groups = [replace(group, minimum=max(group.minimum, not_below)) for group in self.groups]
-        least = smallest(self.job, groups, failed, still_fails, self.seconds)
+        least = smallest(self.job, groups, failed, still_fails, self.steps)
         return least, shown[-1]
 
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:

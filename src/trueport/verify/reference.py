@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FunctionType
@@ -12,17 +12,20 @@ import torch
 from trueport.verify.compare import Expected
 from trueport.verify.tally import Relevant, Tally
 from trueport.verify.trail import Overstayed, Trail, followed
+from trueport.verify.work import Watched, Work
 
 RunEager = Callable[[Sequence[object]], object]
 """Runs the model on one value per leaf. It may write to the values; it must not change the model."""
 FlattenOutputs = Callable[[object], list[Expected]]
 """What eager returned, one value per output. Raises a TrueportError where that has another structure than it had."""
 
-_PATIENCE = 0.15
-_PATIENCE_IN_SEARCH = 0.05
+_UNITS = 300_000
+_UNITS_IN_SEARCH = 60_000
 _TIMES_THE_EXAMPLE = 50
-"""A loop of eager that takes so many seconds of the processor's time, and so many times as long as the example, counts
-as endless: on inputs of our making it may well be (`while x.sum() < 100` of what shrinks)."""
+_FEWEST = 200
+"""A loop of eager that makes so many units of work (`work.py`), and so many times those of the example, counts as
+endless: on inputs of our making it may well be (`while x.sum() < 100` of what shrinks)."""
+_OF_A_ROUND = 20
 
 
 class Reference:
@@ -39,7 +42,7 @@ class Reference:
         flatten_outputs: FlattenOutputs,
         codes: Iterable[CodeType] = (),
         kept_alive: Relevant | None = None,
-        patience: float | None = None,
+        most_decisions: int | None = None,
         otherwise: RunEager | None = None,
         precisely: RunEager | None = None,
         functions: Iterable[FunctionType] = (),
@@ -48,19 +51,34 @@ class Reference:
         self.codes, self.functions = tuple(codes), tuple(functions)
         self._otherwise, self._precisely = otherwise, precisely
         self.tally = Tally(kept_alive)
-        self._patience = patience
-        self._example_seconds = 0.0
+        self._most_decisions = most_decisions
+        self._example_decisions = 1
+        self._work = Work()
+        self.endless = 0
+        """Runs that made more rounds than a run may."""
+        self.out_of_time = 0
+        """Runs that the clock ended."""
 
-    def _seconds(self, at_least: float) -> float:
-        return self._patience or max(at_least, _TIMES_THE_EXAMPLE * self._example_seconds)
+    def watch(self, values: Sequence[object]) -> Watched:
+        """One run on the example, to see how much work it is and which numbers it decides by."""
+        watched = Watched()
+        with contextlib.suppress(Exception), watched:  # some models do not run under a mode: then little is known of it
+            self._returned(values, must_run=False)
+        self._work = watched.work
+        return watched
+
+    def _decisions(self, units: int) -> int:
+        """How many a run may make: as many rounds like the example's as that much work is."""
+        of_one = max(_OF_A_ROUND, self._work.units / self._example_decisions)
+        most = max(units, _TIMES_THE_EXAMPLE * self._work.units) / of_one
+        return self._most_decisions or max(_FEWEST, int(most))
 
     def answer(self, values: Sequence[object], must_run: bool = False) -> tuple[list[Expected] | None, Trail]:
         """Eager's outputs on copies of the values, or None where it refuses them; and what it decided."""
-        began = time.monotonic()
-        with followed(None if must_run else self._seconds(_PATIENCE)) as trail:
+        with followed(None if must_run else self._decisions(_UNITS)) as trail:
             returned, accepted = self._returned(values, must_run)
         if must_run:
-            self._example_seconds = time.monotonic() - began
+            self._example_decisions = max(trail.decisions, 1)
         return (self._flatten(returned) if accepted else None), trail
 
     def outputs_and_ways(self, values: Sequence[object]) -> tuple[list[Expected] | None, frozenset[object]]:
@@ -77,7 +95,7 @@ class Reference:
 
     def precisely(self, values: Sequence[object]) -> tuple[list[Expected] | None, Trail]:
         """What the model gives in float64, and what it decides then; None where it does not run in float64."""
-        with followed(self._seconds(_PATIENCE)) as trail:
+        with followed(self._decisions(_UNITS)) as trail:
             returned, accepted = None, False
             if self._precisely is not None:
                 returned, accepted = self._returned(values, must_run=False, run=self._precisely)
@@ -85,7 +103,7 @@ class Reference:
 
     def guided(self, values: Sequence[object]) -> Trail | None:
         """What eager decides on these values, with every test measured; None where it refuses them."""
-        with followed(self._seconds(_PATIENCE_IN_SEARCH), guide=True) as trail:
+        with followed(self._decisions(_UNITS_IN_SEARCH), guide=True) as trail:
             accepted = self._returned(values, must_run=False)[1]
         return trail if accepted else None
 
@@ -97,6 +115,12 @@ class Reference:
                     warnings.simplefilter("ignore")
                 return (run or self._run_eager)(copies), True
         except Overstayed:
+            self.endless += 1
+            return None, False
+        except TimeoutError:
+            if must_run:
+                raise
+            self.out_of_time += 1
             return None, False
         except Exception:
             # Whatever a model raises on an input of our making means that the input is none of its own.

@@ -10,6 +10,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.verify.compare import Tolerance
 from trueport.verify.findings import input_words
 from trueport.verify.tally import Decision
+from trueport.verify.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,13 @@ class CheckResult:
     checked: tuple[CheckedInput, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     refused_by_eager: int = 0
-    excused: tuple[str, ...] = ()
-    """Inputs on which the two differ and eager's own answer is no firmer than that, each with the reason."""
+    undecided: tuple[str, ...] = ()
+    """Inputs on which the two differ by no more than rounding explains, by the rule of `sensitivity.py`, and by more
+    than would count as equal; each with the reason."""
+    endless: int = 0
+    """Inputs on which a loop of eager's made more rounds than a run may."""
+    partly: str = ""
+    """Why less was decided than usually is: the clock ended the check, or rounding decides on the example itself."""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     own_errors: Mapping[str, float] = field(default_factory=dict)
     """By output, what was allowed besides for eager's own rounding error, where that was needed."""
@@ -64,44 +70,47 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When the search ends. What no check can do without (another input, every free size at another value) is tried as
-    long as `seconds` and `attempts` allow; a handful of inputs, as long as `least_seconds` do; what goes beyond that
-    ends with `further_seconds` or `further_inputs`, whichever comes first.
+    """How much is tried, in counts and in units of work (`work.py`): the same on every machine, idle or busy.
+
+    What no check can do without (a few inputs, every free size at other values) is tried whatever it costs, as long as
+    `needed` attempts and units allow. What goes beyond that ends with `inputs`, or with its share of `units`: so many,
+    and so many for each operator of the model, as an export itself takes.
     """
 
-    seconds: float = 120.0
-    attempts: int = 200
-    least_seconds: float = 30.0
-    further_seconds: float = 1.0
-    further_inputs: int = 32
-    search_seconds: float = 2.0
+    needed: int = 200
+    needed_units: int = 30_000_000
+    inputs: int = 96
+    units: int = 160_000
+    units_of_an_operator: int = 500
+    search_units: int = 600_000
     """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
-    arms_seconds: float = 2.0
-    """For the arms that no input reached, each by itself."""
-    shrink_seconds: float = 3.0
+    arms: int = 60
+    """Runs of arms that no input reached, each by itself."""
+    shrink_steps: int = 300
+    seconds: float = 900.0
+    """By the clock, and only as a last resort: where it ends a check, the report says so."""
 
-    def beside(self, seconds: float) -> Budget:
-        """For an export that has taken so long: the check is to cost about as much, or half a second if that is little.
+    def of_inputs(self, work: Work) -> float:
+        return self.units + self.units_of_an_operator * work.operators
 
-        What is compared in any case is a few inputs; the shares are for what goes beyond.
-        """
-        return replace(
-            self,
-            least_seconds=min(self.least_seconds, max(0.5, seconds)),
-            further_seconds=min(self.further_seconds, max(0.1, seconds / 3)),
-            search_seconds=min(self.search_seconds, max(0.2, seconds / 3)),
-            arms_seconds=min(self.arms_seconds, max(0.15, seconds / 3)),
-        )
+    def search_attempts(self, work: Work) -> int:
+        units = self.search_units + self.units_of_an_operator * work.operators
+        return max(_FEW_ATTEMPTS, int(units / (_OF_AN_ATTEMPT + 3 * work.units)))
 
+
+_FEW_ATTEMPTS = 24
+_OF_AN_ATTEMPT = 250
+"""Units of a run in which every test is measured, besides those of the run itself."""
 
 THOROUGH = Budget(
-    seconds=600.0,
-    attempts=2000,
-    least_seconds=300.0,
-    further_seconds=20.0,
-    further_inputs=300,
-    search_seconds=60.0,
-    arms_seconds=60.0,
-    shrink_seconds=30.0,
+    needed=1_000,
+    needed_units=600_000_000,
+    inputs=1_000,
+    units=8_000_000,
+    units_of_an_operator=5_000,
+    search_units=20_000_000,
+    arms=2_000,
+    shrink_steps=3_000,
+    seconds=7_200.0,
 )
 """For who has the time: `--thorough`."""

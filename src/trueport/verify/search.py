@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from trueport.load.job import Job
 from trueport.rewrite.probe_runtime import Site
-from trueport.verify.clock import Allowance
 from trueport.verify.moves import Candidate, Move, Mover
 from trueport.verify.sizes import Group
 from trueport.verify.tally import Goal, Tally
@@ -66,23 +65,28 @@ class Search:
         self._tried: list[tuple[Candidate, Trail]] = []
         self._asking_tensors: set[Site] = set()
         self.attempts = 0
+        self._most = 0
 
-    def found(self, known: Sequence[Candidate], seconds: float) -> Iterator[Candidate]:
-        """Inputs that take a way that none has taken, as long as there is one to look for and time to do it."""
-        allowance = Allowance(seconds)
+    def found(self, known: Sequence[Candidate], attempts: int) -> Iterator[Candidate]:
+        """Inputs that take a way that none has taken, as long as there is one to look for, in so many attempts."""
+        self._most = attempts
         for candidate in known:
             # The first run may show that a place asks a tensor after all; the others are of no use without a goal.
-            if allowance.is_over or (self.attempts and not self._tally.goals()):
+            if self._is_over or (self.attempts and not self._tally.goals()):
                 return
             trail = self._run(candidate)
             if trail is not None:
                 self._tried.append((candidate, trail))
-        while not allowance.is_over:
+        while not self._is_over:
             climbs = [climb for climb in self._open() if climb.idle < self._patience(climb)]
             if not climbs:
                 return
             climb = min(climbs, key=lambda climb: (self._tally.told(climb.goal), climb.idle))
-            yield from self._steps(climb, allowance)
+            yield from self._steps(climb)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.attempts >= self._most
 
     def _patience(self, climb: _Climb) -> int:
         return _STEPS_FOR_MORE if self._tally.told(climb.goal) else _STEPS_WITHOUT_GAIN
@@ -96,10 +100,10 @@ class Search:
                     climb.saw(candidate, _distance(goal, candidate, trail))
         return [self._climbs[goal] for goal in goals]
 
-    def _steps(self, climb: _Climb, allowance: Allowance) -> Iterator[Candidate]:
+    def _steps(self, climb: _Climb) -> Iterator[Candidate]:
         mover = Mover(self._job, self._groups, climb.goal[0].constants, self._other_constants())
         for _ in range(_STEPS_AT_A_TIME):
-            if allowance.is_over or not climb.best:
+            if self._is_over or not climb.best:
                 climb.idle += _STEPS_WITHOUT_GAIN * (not climb.best)
                 return
             climb.idle += 1

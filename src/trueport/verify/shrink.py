@@ -6,7 +6,6 @@ fails, so the result is a counterexample like the one it began with.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -22,20 +21,19 @@ _SHOWN = 12
 """Tensors of up to so many elements are written out."""
 
 
-def smallest(job: Job, groups: Sequence[Group], start: Candidate, still_fails: StillFails, seconds: float) -> Candidate:
-    """A plainer input that fails too, as far as the time goes. `start` itself is known to fail."""
-    shrinking = _Shrinking(job.leaves, groups, still_fails, time.monotonic() + seconds)
+def smallest(job: Job, groups: Sequence[Group], start: Candidate, still_fails: StillFails, steps: int) -> Candidate:
+    """A plainer input that fails too, as far as so many steps lead. `start` itself is known to fail."""
+    shrinking = _Shrinking(job.leaves, groups, still_fails, steps)
     return shrinking.values(shrinking.sizes(start))
 
 
 class _Shrinking:
-    def __init__(
-        self, leaves: Sequence[Leaf], groups: Sequence[Group], still_fails: StillFails, deadline: float
-    ) -> None:
-        self._leaves, self._groups, self._still_fails, self._deadline = leaves, groups, still_fails, deadline
+    def __init__(self, leaves: Sequence[Leaf], groups: Sequence[Group], still_fails: StillFails, steps: int) -> None:
+        self._leaves, self._groups, self._still_fails, self._left = leaves, groups, still_fails, steps
 
     def _fails(self, values: Sequence[object]) -> bool:
-        return time.monotonic() < self._deadline and self._still_fails(values)
+        self._left -= 1
+        return self._left >= 0 and self._still_fails(values)
 
     def sizes(self, start: Candidate) -> Candidate:
         best, settled = start, False

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -15,6 +16,19 @@ Sizes = Mapping[str, int]
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 _RANDOM_PLANS = 200
+_FAR = 5_000
+_ALONE = (67, 17, 1031, 64, 16, 8, 32, 100, 128, 4, 33, 257)
+"""Beyond a table or a tile of 64, powers of two, which some code treats apart, and beside them; once really large."""
+_MANY = 4_097
+"""Elements of one input, beyond what kernels do in one piece."""
+
+
+class Admits(Protocol):
+    """Whether inputs of these sizes are not too large to be tried."""
+
+    def admits(self, sizes: Sizes) -> bool: ...
+
+    def elements(self, sizes: Sizes) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +43,7 @@ class Group:
     @property
     def reach(self) -> int:
         """Far larger sizes than the example's cost time and memory and say nothing that these do not."""
-        far = max(64, 4 * self.example)
+        far = max(_FAR, 4 * self.example)
         return far if self.maximum is None else min(self.maximum, far)
 
     @property
@@ -87,11 +101,21 @@ def groups_of(
     return tuple(groups)
 
 
-def size_plans(groups: Sequence[Group], example: Sizes, extra: Sequence[Sizes], seed: int) -> Iterator[Plan]:
-    """Assignments to try, those asked for first, then the most telling. None is the example's, none comes twice."""
+def size_plans(
+    groups: Sequence[Group],
+    example: Sizes,
+    extra: Sequence[Sizes],
+    seed: int,
+    named: Sequence[int] = (),
+    room: Admits | None = None,
+) -> Iterator[Plan]:
+    """Assignments to try, those asked for first, then the most telling. None is the example's, none comes twice.
+
+    `named` are sizes that the model itself speaks of; `room` tells what is too large.
+    """
     seen = {tuple(sorted(example.items()))}
     asked = (Plan({**example, **wanted}, wanted=True) for wanted in extra)
-    drawn = (Plan(sizes) for sizes in _telling(groups, example, random.Random(seed)))
+    drawn = (Plan(sizes) for sizes in _telling(groups, example, random.Random(seed), named, room))
     for plan in itertools.chain(asked, drawn):
         key = tuple(sorted(plan.sizes.items()))
         fits = all(
@@ -99,27 +123,46 @@ def size_plans(groups: Sequence[Group], example: Sizes, extra: Sequence[Sizes], 
             for group in groups
             for name in group.names
         )
-        if fits and key not in seen:
+        if fits and key not in seen and (plan.wanted or room is None or room.admits(plan.sizes)):
             seen.add(key)
             yield plan
 
 
-def _telling(groups: Sequence[Group], example: Sizes, chance: random.Random) -> Iterator[dict[str, int]]:
+def _telling(
+    groups: Sequence[Group], example: Sizes, chance: random.Random, named: Sequence[int], room: Admits | None
+) -> Iterator[dict[str, int]]:
+    """The most telling first. Sizes for one group at a time come in between the others, a few at a time, so that a
+    check that tries little has some of each."""
     if not groups:
         return
+    alone = ({**example, **group.assign(size)} for size in _ALONE for group in groups)
+    own = ({**example, **group.assign(size)} for size in named for group in groups)
     yield _apart(groups, example, larger_first=True)
-    yield {**example, **{name: 1 for group in groups for name in group.names}}
+    yield _together(groups, example, lambda _: 1)
     yield _apart(groups, example, larger_first=False)
+    yield from itertools.islice(alone, len(groups))
+    yield _together(groups, example, lambda _: 0)
+    yield from itertools.islice(own, 2 * len(groups))
     # Sizes may have to stay equal, or multiples of something, for eager to accept them.
     for change in _COMMON_CHANGES:
-        yield {**example, **{name: change(group.example) for group in groups for name in group.names}}
+        yield _together(groups, example, change)
+        yield from itertools.islice(own, 2)
+        yield from itertools.islice(alone, 1)
+    if room is not None:
+        yield from (_grown(group, example, room) for group in groups)
     for size in (0, 1, 2):
         for group in groups:
             yield {**example, **group.assign(size)}
+            yield from itertools.islice(own, 1)
+            yield from itertools.islice(alone, 1)
     for group in groups:
         ends = (group.minimum, group.reach if group.reach == group.maximum else group.example)
-        for size in (*ends, group.example + 1, group.example - 1, *_PRIMES[:6]):
+        for size in (*ends, group.example + 1, group.example - 1):
             yield {**example, **group.assign(size)}
+    yield from alone
+    yield from own
+    for group in groups:
+        yield from ({**example, **group.assign(size)} for size in _PRIMES[:6])
     for _ in range(_RANDOM_PLANS):
         plan = dict(example)
         for group in groups:
@@ -130,12 +173,22 @@ def _telling(groups: Sequence[Group], example: Sizes, chance: random.Random) -> 
 
 _COMMON_CHANGES: tuple[Callable[[int], int], ...] = (
     lambda size: 2 * size,
-    lambda _: 0,
     lambda size: size // 2,
     lambda size: size + 1,
     lambda size: size - 1,
     lambda size: 3 * size,
 )
+
+
+def _together(groups: Sequence[Group], example: Sizes, change: Callable[[int], int]) -> dict[str, int]:
+    return {**example, **{name: change(group.example) for group in groups for name in group.names}}
+
+
+def _grown(group: Group, example: Sizes, room: Admits) -> dict[str, int]:
+    """As large as it takes for the inputs to have more elements than kernels do in one piece."""
+    now = room.elements(example)
+    each = (room.elements({**example, **group.assign(group.example + 1)}) - now) or 1
+    return {**example, **group.assign(group.example + max(0, _MANY - now) // each + 1)}
 
 
 def _apart(groups: Sequence[Group], example: Sizes, larger_first: bool) -> dict[str, int]:

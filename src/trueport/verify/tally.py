@@ -119,6 +119,10 @@ class Tally:
         """How many telling inputs took this way."""
         return self._told.get(goal, 0)
 
+    def sites(self) -> tuple[Site, ...]:
+        """All places that were met, in the order of the code."""
+        return tuple(sorted(self._counts, key=lambda site: (site.file, site.line, site.column)))
+
     def decisions(self) -> tuple[Decision, ...]:
         found = [Decision(site, tuple(counts)) for site, counts in self._counts.items() if self.counts(site)]
         return tuple(sorted(found, key=lambda d: (d.site.file, d.site.line, d.site.column)))

@@ -11,7 +11,6 @@ import torch
 
 from trueport.rewrite.probe_runtime import WATCH, Kind, Site
 from trueport.torch_internals import UnseenByModes
-from trueport.verify.clock import Allowance
 from trueport.verify.distance import Distance, negated, of_comparison
 from trueport.verify.provenance import Provenance
 
@@ -46,6 +45,8 @@ class Trail:
     """The plain numbers that a test compared: where they move with the input, the test decides by it."""
     by_tensor: set[Site] = field(default_factory=set)
     """Places that asked a tensor."""
+    decisions: int = 0
+    """How many there were, rounds of loops included."""
 
     def takes(self, site: Site, way: Way) -> bool:
         return (site, way) in self.ways
@@ -60,13 +61,13 @@ class Trail:
 
 
 @contextlib.contextmanager
-def followed(seconds: float | None = None, guide: bool = False) -> Iterator[Trail]:
-    """What probed code decides meanwhile on this thread. Raises Overstayed in a loop that is not done in so many
-    `seconds` of the processor's time.
+def followed(decisions: int | None = None, guide: bool = False) -> Iterator[Trail]:
+    """What probed code decides meanwhile on this thread. Raises Overstayed in a loop once so many `decisions` were
+    made: a loop need not end on an input of our making, and a count is the same on every machine.
 
     With `guide`, tests are measured by what their tensors were made of; torch's own paths may be others then.
     """
-    follower = _Follower(None if seconds is None else Allowance(seconds), Provenance() if guide else None)
+    follower = _Follower(decisions, Provenance() if guide else None)
     before, WATCH.watcher = WATCH.watcher, follower
     try:
         with follower.provenance or contextlib.nullcontext():
@@ -79,10 +80,10 @@ def followed(seconds: float | None = None, guide: bool = False) -> Iterator[Trai
 class _Follower:
     """Is told by the probes, and writes the trail."""
 
-    def __init__(self, allowance: Allowance | None, provenance: Provenance | None) -> None:
+    def __init__(self, most: int | None, provenance: Provenance | None) -> None:
         self.trail = Trail()
         self.provenance = provenance
-        self._allowance = allowance
+        self._most = most
         self._stack: list[_Measured | None] = []
         self._questions: dict[int, int] = {}
         self._compared: tuple[Any, Any] | None = None
@@ -141,7 +142,7 @@ class _Follower:
     # --- decisions
 
     def decided(self, site: Site, mark: int, value: Any) -> None:
-        self._in_time()
+        self._count()
         measured = self._stack[mark] if len(self._stack) > mark else None
         if site.kind not in (Kind.AND, Kind.OR):  # an operand is measured further by what it belongs to
             del self._stack[mark:]
@@ -187,7 +188,7 @@ class _Follower:
         trips.append(0)
         for item in over:
             trips[at] += 1
-            self._in_time()
+            self._count()
             yield item
 
     def finish(self) -> None:
@@ -208,8 +209,9 @@ class _Follower:
         elif seen is not None and all(isinstance(side, bool | int | float) for side in seen):
             self.trail.looked_at.setdefault(site, []).append(seen)
 
-    def _in_time(self) -> None:
-        if self._allowance is not None and self._allowance.is_over:
+    def _count(self) -> None:
+        self.trail.decisions += 1
+        if self._most is not None and self.trail.decisions > self._most:
             raise Overstayed
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import torch
 
 from trueport.load.job import Leaf, LeafKind
+from trueport.verify.named import NOTHING, Named
 from trueport.verify.offsets import like_offsets
+
+_MANY = 20
+"""Rounds that a loop of a number given to it should also run: faults may show after the first dozen."""
 
 # torch cannot select elements of the wide unsigned integers; their bits are the same either way.
 _SELECTABLE = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -29,12 +34,18 @@ class Family(Enum):
     ONE_HOT = "one hot"
     CONSTANT = "all the same"
     SORTED = "sorted"
+    BELOW = "all below -1"
+    HALVES = "halves and whole numbers"
+    TIES = "few different values"
+    NAMED = "numbers that the model names"
+    FILLED = "all a number that the model names"
+    EDGES = "ends of the dtype"
     ON = "masks all on"
     OFF = "masks all off"
     RAGGED = "masks ragged"
     NUMBERS = "numbers near the example's"
     BEYOND = "integers beyond the example's"
-    REPEATED = "the example's, repeated"
+    REPEATED = "the example's repeated"
     LOW = "integers at their lowest"
     NAN = "some of them NaN"
     INFINITE = "some of them infinite"
@@ -99,8 +110,59 @@ def is_mask(leaf: Leaf, example: object) -> bool:
     return bool(((example == 0) | (example == 1)).all())
 
 
+class Filling(NamedTuple):
+    """A family, and the how-manieth of its choices where it leaves some."""
+
+    family: Family
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How all inputs of one set are filled: each kind of input in its own way, so that large numbers also meet masks
+    that are partly on."""
+
+    floats: Filling
+    integers: Filling
+    masks: Filling
+
+    def of(self, kind: Kind) -> Filling:
+        return {Kind.FLOATS: self.floats, Kind.INTEGERS: self.integers, Kind.MASK: self.masks}[kind]
+
+    def words(self, kinds: Collection[Kind]) -> str:
+        """As the report has it, for a model that has inputs of these kinds."""
+        said = dict.fromkeys(self.of(kind).family.value for kind in Kind if kind in kinds)
+        return ", ".join(said) or self.floats.family.value
+
+
+def everywhere(family: Family) -> Manner:
+    return Manner(Filling(family), Filling(family), Filling(family))
+
+
+class Kind(Enum):
+    """What an input holds; Python numbers go with the integers or the floats."""
+
+    FLOATS = "floats"
+    INTEGERS = "integers"
+    MASK = "mask"
+
+
+def kind_of(leaf: Leaf, example: object) -> Kind:
+    if isinstance(example, bool) or is_mask(leaf, example):
+        return Kind.MASK
+    if isinstance(example, int) or (isinstance(example, torch.Tensor) and is_integer(example)):
+        return Kind.INTEGERS
+    return Kind.FLOATS
+
+
 def draw_tensor(
-    leaf: Leaf, example: torch.Tensor, shape: Sequence[int], family: Family, chance: torch.Generator
+    leaf: Leaf,
+    example: torch.Tensor,
+    shape: Sequence[int],
+    family: Family,
+    chance: torch.Generator,
+    nth: int = 0,
+    named: Named = NOTHING,
 ) -> torch.Tensor:
     """A tensor like the example, of another shape, filled in the manner of the family."""
     if family is Family.REPEATED:
@@ -108,17 +170,39 @@ def draw_tensor(
     if example.dtype is torch.bool or is_mask(leaf, example):
         filled = _mask(shape, family, chance, example)
     elif example.is_floating_point() or example.is_complex():
-        filled = _floats(shape, family, chance, facts_of(leaf, example), example)
+        filled = _floats(shape, family, chance, facts_of(leaf, example), example, nth, named)
     else:
-        filled = _integers(shape, family, chance, facts_of(leaf, example))
+        filled = _integers(shape, family, chance, facts_of(leaf, example), example.dtype, nth, named)
         if example.dim() == 1 and like_offsets(example):
             filled = filled.sort().values
             filled[:1] = 0
     return filled.to(device=example.device, dtype=example.dtype)
 
 
+def _picked(shape: Sequence[int], among: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    """Elements drawn from these, each of which comes if there is room for all."""
+    count = math.prod(shape)
+    every = torch.arange(count) % len(among)
+    return among[every[torch.randperm(count, generator=chance)]].reshape(tuple(shape))
+
+
+def _named_floats(named: Named, dtype: torch.dtype) -> torch.Tensor:
+    """Each number as the dtype has it, its two neighbours there, and one step to both sides."""
+    of = torch.tensor(named.values, dtype=torch.float64).to(dtype if dtype.itemsize > 1 else torch.float32)
+    if of.dtype in (torch.float32, torch.float64):
+        ends = torch.tensor([math.inf, -math.inf], dtype=of.dtype)
+        of = torch.cat([of, torch.nextafter(of, ends[0]), torch.nextafter(of, ends[1])])
+    return torch.cat([of.double(), torch.tensor(named.steps, dtype=torch.float64)])
+
+
 def _floats(
-    shape: Sequence[int], family: Family, chance: torch.Generator, facts: Facts, example: torch.Tensor
+    shape: Sequence[int],
+    family: Family,
+    chance: torch.Generator,
+    facts: Facts,
+    example: torch.Tensor,
+    nth: int,
+    named: Named,
 ) -> torch.Tensor:
     dtype = torch.complex128 if example.is_complex() else torch.float64
     normal = torch.randn(tuple(shape), dtype=dtype, generator=chance)
@@ -143,6 +227,16 @@ def _floats(
             drawn = torch.full_like(normal, normal.reshape(-1)[0].item() if normal.numel() else 0.0)
         case Family.SORTED if not example.is_complex() and shape:
             drawn = (normal * facts.spread + facts.mean).sort().values
+        case Family.BELOW if not example.is_complex():
+            drawn = -1.5 - normal.abs() * 4
+        case Family.HALVES if not example.is_complex():
+            drawn = torch.randint(-9, 10, tuple(shape), generator=chance).double() / 2
+        case Family.TIES if not example.is_complex():
+            drawn = _picked(shape, torch.tensor([-1.0, 0.0, 0.25, 1.0], dtype=dtype), chance)
+        case Family.NAMED if named.values and not example.is_complex():
+            drawn = _picked(shape, _named_floats(named, example.dtype), chance)
+        case Family.FILLED if named.values and not example.is_complex():
+            drawn = torch.full_like(normal, named.values[nth % len(named.values)])
         case _ if facts.is_unit and not example.is_complex():
             drawn = torch.rand(tuple(shape), dtype=dtype, generator=chance)
         case _:
@@ -165,8 +259,36 @@ def _with_some(drawn: torch.Tensor, strange: Sequence[float], chance: torch.Gene
     return flat.reshape(drawn.shape)
 
 
-def _integers(shape: Sequence[int], family: Family, chance: torch.Generator, facts: Facts) -> torch.Tensor:
+def _edges(dtype: torch.dtype, low: int, high: int) -> torch.Tensor:
+    """Whole numbers at which a dtype, or one that they were put through on the way, ends."""
+    ends = torch.iinfo(dtype)
+    powers = [power for bits in (7, 8, 15, 16, 24, 31, 32, 53, 62) for power in (1 << bits, (1 << bits) + 1)]
+    every = [*powers, *(-power for power in powers), ends.min, ends.max, ends.max - 1, -1, 0, 1, low, high]
+    inside = [each for each in dict.fromkeys(every) if max(low, ends.min) <= each <= min(high, ends.max)]
+    return torch.tensor(inside, dtype=torch.int64)
+
+
+def _integers(
+    shape: Sequence[int],
+    family: Family,
+    chance: torch.Generator,
+    facts: Facts,
+    dtype: torch.dtype,
+    nth: int,
+    named: Named,
+) -> torch.Tensor:
     low, high = int(facts.low), int(facts.high)
+    if family is Family.EDGES and dtype is not torch.uint64:
+        range_ = (low, high) if facts.declared else (-(1 << 63), (1 << 63) - 1)
+        return _picked(shape, _edges(dtype, *range_), chance)
+    if family in (Family.NAMED, Family.FILLED) and named.indices:
+        ends = torch.iinfo(dtype)
+        bounds = (low, high) if facts.declared else (ends.min, min(ends.max, (1 << 63) - 1))
+        inside = [each for each in named.indices if bounds[0] <= each <= bounds[1]]
+        if inside and family is Family.FILLED:
+            return torch.full(tuple(shape), inside[nth % len(inside)])
+        if inside:
+            return _picked(shape, torch.tensor(inside), chance)
     if low == high and not facts.declared:
         # A single value shows no range; its neighbours and zero are the likeliest to be valid.
         low, high = min(low - 1, 0) if low > 0 else low, high + 1
@@ -182,6 +304,8 @@ def _integers(shape: Sequence[int], family: Family, chance: torch.Generator, fac
             return torch.full_like(drawn, low)
         case Family.NEGATED:
             return low + high - drawn
+        case Family.TIES if drawn.numel():
+            return _picked(shape, torch.tensor([low, (low + high) // 2, high]), chance)
         case Family.CONSTANT if drawn.numel():
             return torch.full_like(drawn, int(drawn.reshape(-1)[0]))
         case Family.ONE_HOT:
@@ -228,7 +352,9 @@ def _repeated(example: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return result.view(example.dtype).clone()
 
 
-def draw_number(leaf: Leaf, example: bool | int | float, family: Family, nth: int) -> bool | int | float:
+def draw_number(
+    leaf: Leaf, example: bool | int | float, family: Family, nth: int, named: Named = NOTHING
+) -> bool | int | float:
     """A Python number as the family has it; Family.NUMBERS walks through the neighbours of the example."""
     whole = isinstance(example, int)
     step = 1 if whole else 0.5
@@ -236,8 +362,10 @@ def draw_number(leaf: Leaf, example: bool | int | float, family: Family, nth: in
         case Family.NUMBERS if isinstance(example, bool):
             chosen: float = nth % 2 != example
         case Family.NUMBERS:
-            near = (example + step, example - step, 0, 1, example + 3 * step, 2, -example, -step)
+            near = (example + step, example - step, 0, 1, example + 3 * step, 2, -example, -step, _MANY * step)
             chosen = near[nth % len(near)] + (nth // len(near)) * step
+        case Family.NAMED | Family.FILLED if named.steps:
+            chosen = named.steps[nth % len(named.steps)]
         case Family.ZEROS | Family.TINY:
             chosen = 1e-3 if family is Family.TINY and not whole else 0
         case Family.ONES:
