@@ -1,0 +1,173 @@
+"""`python -m benchmarks.mutants`: subtly wrong files of small models; how many does `trueport verify` find by default?
+
+A mutant is a file that was changed by hand. A judge without any code of trueport proves that it is wrong: it names an
+input, within the declared sizes and dtypes, at most 1 MB large, on which eager and the file differ beyond rounding
+while the unchanged file agrees. `trueport verify` sees the example and the free sizes only. *Found* is an error; a
+difference that was excused or only warned of is missed. A control is a file that gives the same answers: the unchanged
+one, the same in other words, or another exporter's. An error on a control is an accusation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from benchmarks import children, results
+from benchmarks.mutants import run
+from benchmarks.mutants.cases import Case
+from benchmarks.mutants.run import Row
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+class Done:
+    """The rows of earlier runs of the same code: one that was interrupted goes on where it was."""
+
+    def __init__(self, work: Path) -> None:
+        self._path = work / "rows.jsonl"
+        self._rows: dict[tuple[str, str], Row] = {}
+        if self._path.exists():
+            for line in self._path.read_text().splitlines():
+                code, fields = json.loads(line)
+                row = Row(**{**fields, "codes": tuple(fields["codes"]), "warnings": tuple(fields["warnings"])})
+                self._rows[code, row.id] = row
+
+    def row(self, case: Case) -> Row | None:
+        return self._rows.get((code_of(case.family), case.id))
+
+    def keep(self, case: Case, row: Row) -> None:
+        if not row.broken:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a") as file:
+                file.write(json.dumps([code_of(case.family), asdict(row)]) + "\n")
+
+
+@cache
+def code_of(family: str) -> str:
+    """Of the product, of the benchmark and of one family of models: a row holds for the code that made it."""
+    own = [*HERE.glob("*.py"), HERE / "models" / f"{family}.py"]
+    files = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *own])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part} of {whole}" + (f" ({100 * part / whole:.0f} %)" if whole else "")
+
+
+def by_kind(rows: Sequence[Row]) -> str:
+    mutants = [row for row in rows if not row.control]
+    lines = []
+    for kind in [*dict.fromkeys(row.kind for row in mutants), "all"]:
+        mine = [row for row in mutants if kind in (row.kind, "all")]
+        hidden = [row for row in mine if not row.on_example]
+        lines.append(
+            [
+                kind,
+                share(sum(row.found for row in mine), len(mine)),
+                share(sum(row.found for row in hidden), len(hidden)),
+                f"{sum(row.seconds for row in mine) / max(1, len(mine)):.1f}",
+            ]
+        )
+    return results.table(["kind", "found", "of those that the example does not show", "seconds each"], lines)
+
+
+def by_control(rows: Sequence[Row]) -> str:
+    lines = []
+    controls = [row for row in rows if row.control]
+    for name in [*dict.fromkeys(row.name for row in controls), "all"]:
+        mine = [row for row in controls if name in (row.name, "all")]
+        lines.append([name, len(mine), sum(row.found for row in mine)])
+    return results.table(["control", "files", "accused"], lines)
+
+
+def listing(rows: Sequence[Row]) -> str:
+    lines = [
+        [row.kind, row.id, row.proof[:110], " ".join(row.warnings), row.died or row.told[:110], f"{row.seconds:.1f}"]
+        for row in sorted(rows, key=lambda row: row.kind)
+    ]
+    return results.table(["kind", "mutant", "what the witness shows", "warned", "first words", "seconds"], lines)
+
+
+def report(rows: Sequence[Row]) -> str:
+    mutants = [row for row in rows if not row.control and row.counts]
+    controls = [row for row in rows if row.control and row.counts]
+    missed = [row for row in mutants if not row.found]
+    accused = [row for row in controls if row.found]
+    models = len({row.model for row in mutants})
+    found = share(len(mutants) - len(missed), len(mutants))
+    head = f"{found} mutants of {models} models found; {len(accused)} of {len(controls)} controls accused."
+    told = "\n".join(f"- {row.id}: {' '.join(row.codes)} {row.told[:300]}" for row in accused) or "none"
+    parts = [head, by_kind(mutants), by_control(controls), "## Missed", listing(missed), "## Accused", told]
+    return "\n\n".join(parts)
+
+
+def measured(chosen: Sequence[Case], done: Done, workers: int, limit: float) -> Iterator[Row]:
+    """In the order of the list, kept as they come."""
+
+    def one(case: Case) -> Row:
+        row = done.row(case)
+        if row is None:
+            row = run.watched(case, limit)
+            done.keep(case, row)
+            print(f"{case.id}: {said(row)}", file=sys.stderr, flush=True)
+        return row
+
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(one, chosen)
+
+
+def said(row: Row) -> str:
+    if row.broken:
+        return f"BROKEN {row.died}"
+    if not row.counts:
+        return f"no control: {row.proof[:100]}"
+    word = ("ACCUSED" if row.found else "ok") if row.control else ("found" if row.found else "MISSED")
+    return " ".join([word, *row.codes, f"{row.seconds:.1f} s", row.died])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
+    parser.add_argument("--only", metavar="REGEX", help="of `kind: model/mutant`; results/ stays as it is then")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    parser.add_argument("--no-controls", action="store_true")
+    parser.add_argument("-j", "--workers", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=180.0, help="seconds for one file")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="what was done is kept here")
+    options = parser.parse_args(arguments)
+    chosen = [
+        case
+        for case in run.cases()
+        if not (options.only and not re.search(options.only, f"{case.kind}: {case.id}"))
+        and not (case.control and options.no_controls)
+    ]
+    if options.list:
+        print("\n".join(f"{case.kind}: {case.id}" for case in chosen))
+        return 0
+    results.circumstances()
+    models = [f"benchmarks.mutants.models.{file.stem}" for file in sorted((HERE / "models").glob("[a-z]*.py"))]
+    children.preload(["onnxscript", "trueport.api", "benchmarks.mutants.run", *models])
+    for case in chosen:
+        code_of(case.family)  # what is read now is what runs
+    rows = list(measured(chosen, Done(options.work), options.workers, options.limit))
+    text = report(rows)
+    print(text)
+    broken = [row for row in rows if row.broken]
+    for row in broken:
+        print(f"broken: {row.id}: {row.died}", file=sys.stderr)
+    if not options.only and not options.no_controls and not broken:
+        title = f"# Wrong files under `trueport verify`\n\n{(__doc__ or '').strip()}\n"
+        results.keep("mutants", {"files": [asdict(row) for row in rows]}, f"{title}\n{text}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
