@@ -87,6 +87,24 @@ def check(
     return model
 
 
+def _as_pairs(value: Any) -> Any:
+    is_complex = isinstance(value, torch.Tensor) and value.is_complex()
+    return torch.view_as_real(value.resolve_conj()) if is_complex else value
+
+
+_CLOSE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 1e-1}
+
+
+def agree(expected: Any, got: list[Any], rtol: float | None = None) -> None:
+    """Eager's result and what the runtime gave are the same: exactly where they are exact, else to a few digits."""
+    leaves = [_as_pairs(leaf) for leaf in _leaves(expected)]
+    assert len(got) == len(leaves), f"{len(got)} outputs, eager gives {len(leaves)}"
+    for ours, theirs in zip(got, leaves, strict=True):
+        dtype = theirs.dtype if isinstance(theirs, torch.Tensor) else torch.float64
+        close = _CLOSE.get(dtype, 0.0) if rtol is None else rtol
+        _compare(ours, theirs, close, close / 10)
+
+
 def _compare(ours: Any, theirs: Any, rtol: float | None, atol: float | None) -> None:
     if isinstance(theirs, float):
         theirs = torch.tensor(theirs, dtype=torch.float64)
@@ -103,4 +121,4 @@ def _as_torch(value: Any) -> torch.Tensor:
     return torch.from_numpy(np.asarray(value.numpy()).copy())
 
 
-__all__ = ["Number", "check", "graph_of", "model_of", "run"]
+__all__ = ["Number", "agree", "check", "graph_of", "model_of", "run"]

@@ -192,7 +192,7 @@ def check_opened(
         comparer,
         opened.blame,
         groups,
-        budget.shrink_steps,
+        budget.shrink_units,
         options.get("evidence"),
         options.get("locate"),
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
@@ -257,7 +257,7 @@ class Check:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
         watched = reference.watch(values)
-        self.work = watched.work
+        self.work = reference.work
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         return named((*of_tests, *watched.numbers), watched.tables, self.investigation.blame.path)
 

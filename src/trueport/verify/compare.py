@@ -214,7 +214,10 @@ def _judge_floats(
     if slack is not None:
         allowed = allowed + slack
     both_nan = precise.isnan() & given.isnan()
-    error = torch.where(both_nan | (precise == given), 0.0, (precise - given).abs())
+    same = both_nan | (precise == given)
+    if ours.is_complex():  # a number with an infinite part is infinite, whatever is said of the other part
+        same |= (precise.isinf().any(-1) & given.isinf().any(-1)).unsqueeze(-1)
+    error = torch.where(same, 0.0, (precise - given).abs())
     # A NaN on one side only, or an infinity against anything else, is off by more than can be measured.
     error = torch.where(error.isnan(), math.inf, error)
     excess = torch.where(error > allowed, error / allowed.clamp(min=torch.finfo(torch.float64).tiny), 0.0)

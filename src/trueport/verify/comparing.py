@@ -11,13 +11,14 @@ import torch
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import TrueportError, UsageError
 from trueport.load.job import Job
-from trueport.verify.compare import DifferenceKind, Expected, Tolerance, Verdict, judge, tolerance_for
+from trueport.verify.compare import DifferenceKind, Expected, Tolerance, Verdict, as_float64, judge, tolerance_for
 from trueport.verify.equals import FirstOfEquals
 from trueport.verify.reference import Reference
+from trueport.verify.rounding import Overflow
 from trueport.verify.sandbox import Limits, LoadedModel, WorkerFailure
 from trueport.verify.sensitivity import excuse
 from trueport.verify.steps import Answers, judged_by_steps
-from trueport.verify.tensors import RuntimeValue, TensorData
+from trueport.verify.tensors import RuntimeValue, TensorData, as_pairs, to_torch
 from trueport.verify.trail import Trail
 from trueport.verify.yardstick import Rejudged, rejudged
 
@@ -158,6 +159,7 @@ class Comparer:
             reason = (
                 reason
                 or self._overflow(values, expected, is_example)
+                or self._overflows_too(values, expected, got, tolerances)
                 or self._uncertain(values, expected, got, tolerances)
                 or ""
             )
@@ -249,6 +251,39 @@ class Comparer:
             return None
         overflows = _all_finite(values) and not _all_finite(expected)
         return "float16 overflows in eager, and the runtime computes it in float32" if overflows else None
+
+    def _overflows_too(
+        self,
+        values: Sequence[object],
+        expected: Sequence[Expected],
+        got: Sequence[RuntimeValue],
+        tolerances: Sequence[Tolerance],
+    ) -> str | None:
+        """Whether an overflow ends in NaN or in an infinity is a matter of the order of operations. Only where all that
+        differs is one of the two on both sides, and eager is seen to overflow."""
+        if not all(_finite_where_they_differ(*each) for each in zip(expected, got, tolerances, strict=True)):
+            return None
+        with Overflow() as overflow:
+            self.reference.answer(values)
+        return "both overflow, in another order of operations" if overflow.seen else None
+
+
+def _finite_where_they_differ(expected: Expected, got: RuntimeValue, tolerance: Tolerance) -> bool:
+    """Whether the two agree wherever either is a finite number."""
+    if judge(expected, got, tolerance).difference is None:
+        return True
+    if (
+        not (isinstance(expected, torch.Tensor) and isinstance(got, TensorData))
+        or tuple(expected.shape) != got.shape[: expected.dim()]
+    ):
+        return False
+    ours, theirs = as_float64(as_pairs(expected.detach().cpu())), as_float64(to_torch(got))
+    if ours.shape != theirs.shape:
+        return False
+    if expected.is_complex():  # one part of a product overflows, and both are lost
+        ours, theirs = (torch.where(each.isfinite().all(-1, keepdim=True), each, torch.nan) for each in (ours, theirs))
+    lost = ~ours.isfinite() & ~theirs.isfinite()
+    return bool((lost | ((ours - theirs).abs() <= tolerance.allowed(ours))).all())
 
 
 def tolerance_of(

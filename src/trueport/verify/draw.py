@@ -53,6 +53,7 @@ _FLOATS = (
 )
 _INTEGERS = (
     Family.SEEN,
+    Family.ROWS,
     Family.LOW,
     Family.EDGES,
     Family.LARGE,
@@ -135,7 +136,9 @@ def draw(
         def fill() -> tuple[object, ...]:
             chance = torch.Generator().manual_seed(number)
             leaves = zip(job.leaves, example_values, strict=True)
-            return in_order(job.leaves, [_value(*each, sizes, manner, chance, named) for each in leaves])
+            rows = dict.fromkeys([*named.rows, *sizes.values()])  # an input may be the table that another looks up
+            own = replace(named, rows=tuple(rows))
+            return in_order(job.leaves, [_value(*each, sizes, manner, chance, own) for each in leaves])
 
         return Drawn(fill, sizes, manner.words(kinds), fallback, wanted, room.share(sizes))
 
@@ -153,6 +156,8 @@ def draw(
     for plan in plans:
         for tries, family in enumerate(_AT_NEW_SIZES):
             manner = replace(everywhere(family), masks=Filling(Family.RAGGED if tries == 0 else family))
+            if tries == 0 and drawn_plans % 2:  # an input that has grown may be the table that another one looks up
+                manner = replace(manner, integers=Filling(Family.ROWS, drawn_plans // 2))
             yield at(plan.sizes, manner, fallback=tries > 0, wanted=plan.wanted)
         drawn_plans += not plan.wanted
         if drawn_plans > 1:

@@ -23,6 +23,7 @@ from trueport.verify.eager_values import Recogniser
 from trueport.verify.fitted import Fitted, fit
 from trueport.verify.instrument import functions_run_by, unwatched
 from trueport.verify.mismatch import ONLY_HERE, Divergence
+from trueport.verify.origin import is_ours
 from trueport.verify.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
@@ -72,7 +73,8 @@ def check_fitted(
             return None
         return recogniser.lost_after(values) if agreeing is None else recogniser.first(values, agreeing)
 
-    own: Options = {"unreached": unreached, "promised_from": _PROMISED_FROM, "locate": locate}
+    promised = 0 if is_ours(opened.blame.path) else _PROMISED_FROM
+    own: Options = {"unreached": unreached, "promised_from": promised, "locate": locate}
     settled: Options = {**own, **options}
     codes = functions_run_by(lambda: run_eager(example))
     reference = Reference(

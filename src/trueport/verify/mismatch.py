@@ -14,6 +14,7 @@ from trueport.rewrite.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Comparer, Outcome
+from trueport.verify.draw import Room
 from trueport.verify.evidence import Call, Evidence
 from trueport.verify.findings import difference_found, failure_found, structure_found
 from trueport.verify.moves import Candidate
@@ -21,11 +22,12 @@ from trueport.verify.origin import made_at, origin_of
 from trueport.verify.sandbox import FailureKind, WorkerFailure
 from trueport.verify.second_opinion import second_opinion
 from trueport.verify.shrink import in_words, smallest
-from trueport.verify.sizes import Group
+from trueport.verify.sizes import Group, example_sizes
 from trueport.verify.tally import Apart, apart
 from trueport.verify.trail import Trail
 
 _OTHERS = 8
+_TIMES_EAGER = 5
 ONLY_HERE = "only this input goes another way"
 """How a fact begins that names a decision which the file seems to have lost."""
 
@@ -56,8 +58,8 @@ class Investigation:
     comparer: Comparer
     blame: Blame
     groups: Sequence[Group]
-    steps: int
-    """In how many the input may be made smaller."""
+    units: int
+    """Of work that may be spent on making the input smaller."""
     evidence: Evidence | None = None
     """Where the counterexample is to be kept; None where nothing is to be written."""
     locate: Locate | None = None
@@ -145,7 +147,14 @@ class Investigation:
             return fails
 
         groups = [replace(group, minimum=max(group.minimum, not_below)) for group in self.groups]
-        least = smallest(self.job, groups, failed, still_fails, self.steps)
+        room = Room(self.job.leaves, [leaf.value for leaf in self.job.leaves])
+        work = self.comparer.reference.work
+
+        def cost(values: Sequence[object]) -> float:
+            """Eager is asked several times, since each difference might be one of rounding."""
+            return _TIMES_EAGER * work.compared(room.share(example_sizes(self.job.leaves, values)))
+
+        least = smallest(self.job, groups, failed, still_fails, cost, self.units)
         return least, shown[-1]
 
     def _apart(self, outcome: Outcome) -> tuple[str, ...]:

@@ -42,15 +42,16 @@ class Named:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """The whole numbers among them, one step to both sides, and the last row of each table."""
+        """The last row of each table, counted from either end; the whole numbers, and one step to both sides."""
         whole = [int(value) for value in self.steps if value == int(value)]
-        return tuple(dict.fromkeys([*(rows - 1 for rows in self.rows), *whole]))
+        return tuple(dict.fromkeys([*(rows - 1 for rows in self.rows), -1, *whole]))
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Sizes, and one step to both sides; as many as there are rows in a table."""
-        near = (by for size in self.sizes for by in (size, size + 1, size - 1))
-        return tuple(dict.fromkeys(size for size in (*near, *self.rows) if 0 < size <= _LARGEST_SIZE))
+        """Sizes, and one step to both sides; as many as a table has rows; and what is halved to such a size."""
+        near = [by for size in self.sizes for by in (size, size + 1, size - 1)]
+        twice = [by for size in self.sizes for by in (2 * size, 2 * size - 1)]
+        return tuple(dict.fromkeys(size for size in (*near, *self.rows, *twice) if 0 < size <= _LARGEST_SIZE))
 
 
 NOTHING = Named()

@@ -48,6 +48,15 @@ def origin_of(path: Path, complaint: str) -> Origin:
     return Origin()
 
 
+def is_ours(path: Path) -> bool:
+    """Whether the file says that trueport wrote it, which promises every size that was declared."""
+    try:
+        notes = onnx.load(path, load_external_data=False).metadata_props
+    except (OSError, DecodeError):
+        return False
+    return any(each.key.startswith("trueport.") for each in notes)
+
+
 def made_at(path: Path, output: str) -> Place | None:
     """Where an output of the model comes from: the nearest node before it whose place the file notes."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from types import CodeType, FunctionType
 
 import torch
@@ -53,7 +54,9 @@ class Reference:
         self.tally = Tally(kept_alive)
         self._most_decisions = most_decisions
         self._example_decisions = 1
-        self._work = Work()
+        self._has_loops = False
+        self.work = Work()
+        """Of a run on the example."""
         self.endless = 0
         """Runs that made more rounds than a run may."""
         self.out_of_time = 0
@@ -64,13 +67,13 @@ class Reference:
         watched = Watched()
         with contextlib.suppress(Exception), watched:  # some models do not run under a mode: then little is known of it
             self._returned(values, must_run=False)
-        self._work = watched.work
+        self.work = replace(watched.work, loops=self._has_loops)
         return watched
 
     def _decisions(self, units: int) -> int:
         """How many a run may make: as many rounds like the example's as that much work is."""
-        of_one = max(_OF_A_ROUND, self._work.units / self._example_decisions)
-        most = max(units, _TIMES_THE_EXAMPLE * self._work.units) / of_one
+        of_one = max(_OF_A_ROUND, self.work.units / self._example_decisions)
+        most = max(units, _TIMES_THE_EXAMPLE * self.work.units) / of_one
         return self._most_decisions or max(_FEWEST, int(most))
 
     def answer(self, values: Sequence[object], must_run: bool = False) -> tuple[list[Expected] | None, Trail]:
@@ -79,6 +82,7 @@ class Reference:
             returned, accepted = self._returned(values, must_run)
         if must_run:
             self._example_decisions = max(trail.decisions, 1)
+            self._has_loops = bool(trail.trips)
         return (self._flatten(returned) if accepted else None), trail
 
     def outputs_and_ways(self, values: Sequence[object]) -> tuple[list[Expected] | None, frozenset[object]]:

@@ -86,7 +86,7 @@ class Budget:
     """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
     arms: int = 60
     """Runs of arms that no input reached, each by itself."""
-    shrink_steps: int = 300
+    shrink_units: int = 3_000_000
     seconds: float = 900.0
     """By the clock, and only as a last resort: where it ends a check, the report says so."""
 
@@ -110,7 +110,7 @@ THOROUGH = Budget(
     units_of_an_operator=5_000,
     search_units=20_000_000,
     arms=2_000,
-    shrink_steps=3_000,
+    shrink_units=30_000_000,
     seconds=7_200.0,
 )
 """For who has the time: `--thorough`."""

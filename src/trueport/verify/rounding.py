@@ -30,7 +30,7 @@ from trueport.torch_internals.eager_modes import EagerMode
 _PLAIN_SUMS = re.compile("mm|mv|dot|einsum|sum|mean|conv|avg_pool|addc|scatter_add|index_add|trace|outer|cross|prod")
 """Operators that add up products of their operands, and nothing else, by their names."""
 _SUMS = re.compile(
-    "var|std|norm|attention|lerp|cdist|dist|lstm|gru|rnn|upsample|interp|grid|scatter_reduce|index_reduce|bilinear"
+    "var|std|norm|attention|lerp|cdist|dist|lstm|gru|rnn|upsample|interp|grid|scatter_reduce|index_reduce|bilinear|quant|dynamic"
 )
 """Those that add up among other things."""
 _DECOMPOSITIONS = re.compile("fft|linalg|inverse|solve|cholesky|lu_|qr|svd|eig|pinv|matrix|det|lstsq|ormqr|householder")
@@ -118,6 +118,25 @@ class RoundedOtherwise(EagerMode):
 
     def _shares(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return torch.rand(tuple(shape), generator=self._chance).to(dtype) * 2 - 1
+
+
+class Overflow(EagerMode):
+    """Whether a run overflows: an operator makes an infinity of finite numbers, and not by dividing by nothing."""
+
+    _POLES = frozenset("div reciprocal rsqrt log log2 log10 log1p logit atanh pow lgamma digamma tan".split())
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = False
+
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        name = func.overloadpacket.__name__.rstrip("_")
+        if not self.seen and name not in _PICKING and name not in self._POLES and not func._schema.is_mutable:
+            given = list(_floats((*args, *kwargs.values())))
+            finite = bool(given) and all(bool(tensor.isfinite().all()) for tensor in given)
+            self.seen = finite and not all(bool(tensor.isfinite().all()) for tensor in _floats([result]))
+        return result
 
 
 class _Kind(Enum):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 
-from trueport.verify.compare import Expected, Tolerance, as_float64, judge, scale_of
+from trueport.verify.compare import Expected, Tolerance, Verdict, as_float64, judge, scale_of
 from trueport.verify.rounding import RoundedOtherwise
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch, to_torch
 
@@ -54,13 +54,14 @@ def excuse(
 
     `precision` is the rounding step of the coarsest dtype that the model computes in.
     """
-    differing = [at for at, tol in enumerate(tolerances) if judge(expected[at], got[at], tol).difference is not None]
+    verdicts = [judge(*each) for each in zip(expected, got, tolerances, strict=True)]
+    differing = [at for at, verdict in enumerate(verdicts) if verdict.difference is not None]
     again, _ = eager(values)
     if again is not None and len(again) == len(expected) and not _same(expected, again, tolerances):
         return "eager gives another answer each time"
     ours = [_tensors(value) for value in expected]
     moved: list[_Moved] = []
-    before = math.inf
+    before: float = sum(_differ(one) for at, one in enumerate(verdicts) if at in differing)
     for round_ in range(_ROUNDS):
         for run, times in enumerate(_RUNS):
             with RoundedOtherwise(seed + len(_RUNS) * round_ + run, times):
@@ -119,6 +120,10 @@ def _spread(ours: torch.Tensor, moved: Sequence[torch.Tensor], shares: Sequence[
     weights = shares or [1.0] * len(moved)
     distances = [_distance(centre, as_float64(move)) * share for move, share in zip(moved, weights, strict=True)]
     return torch.stack(distances).amax(dim=0)
+
+
+def _differ(verdict: Verdict) -> float:
+    return max(verdict.difference.wrong, 1) if verdict.difference is not None else 0
 
 
 def _same(one: Answer, other: Answer, tolerances: Sequence[Tolerance]) -> bool:

@@ -16,23 +16,30 @@ from trueport.verify.offsets import in_order
 from trueport.verify.sizes import Group
 
 StillFails = Callable[[Sequence[object]], bool]
+Cost = Callable[[Sequence[object]], float]
+"""Units of work to find out whether these values fail."""
 
 _SHOWN = 12
 """Tensors of up to so many elements are written out."""
 
 
-def smallest(job: Job, groups: Sequence[Group], start: Candidate, still_fails: StillFails, steps: int) -> Candidate:
-    """A plainer input that fails too, as far as so many steps lead. `start` itself is known to fail."""
-    shrinking = _Shrinking(job.leaves, groups, still_fails, steps)
+def smallest(
+    job: Job, groups: Sequence[Group], start: Candidate, still_fails: StillFails, cost: Cost, units: float
+) -> Candidate:
+    """A plainer input that fails too, as far as so many units of work lead. `start` itself is known to fail."""
+    shrinking = _Shrinking(job.leaves, groups, still_fails, cost, units)
     return shrinking.values(shrinking.sizes(start))
 
 
 class _Shrinking:
-    def __init__(self, leaves: Sequence[Leaf], groups: Sequence[Group], still_fails: StillFails, steps: int) -> None:
-        self._leaves, self._groups, self._still_fails, self._left = leaves, groups, still_fails, steps
+    def __init__(
+        self, leaves: Sequence[Leaf], groups: Sequence[Group], still_fails: StillFails, cost: Cost, units: float
+    ) -> None:
+        self._leaves, self._groups, self._still_fails = leaves, groups, still_fails
+        self._cost, self._left = cost, units
 
     def _fails(self, values: Sequence[object]) -> bool:
-        self._left -= 1
+        self._left -= self._cost(values)
         return self._left >= 0 and self._still_fails(values)
 
     def sizes(self, start: Candidate) -> Candidate:

@@ -150,6 +150,8 @@ def _telling(
         yield from itertools.islice(alone, 1)
     if room is not None:
         yield from (_grown(group, example, room) for group in groups)
+    for one, other in itertools.combinations(groups, 2):
+        yield {**example, **one.assign(_ALONE[0]), **other.assign(_ALONE[0])}
     for size in (0, 1, 2):
         for group in groups:
             yield {**example, **group.assign(size)}

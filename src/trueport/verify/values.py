@@ -40,6 +40,7 @@ class Family(Enum):
     NAMED = "numbers that the model names"
     FILLED = "all a number that the model names"
     EDGES = "ends of the dtype"
+    ROWS = "any row of a table"
     ON = "masks all on"
     OFF = "masks all off"
     RAGGED = "masks ragged"
@@ -278,6 +279,9 @@ def _integers(
     named: Named,
 ) -> torch.Tensor:
     low, high = int(facts.low), int(facts.high)
+    if family is Family.ROWS and named.rows and not facts.declared:
+        rows = min(named.rows[nth % len(named.rows)], torch.iinfo(dtype).max)
+        return torch.randint(0, max(rows, 1), tuple(shape), generator=chance)
     if family is Family.EDGES and dtype is not torch.uint64:
         range_ = (low, high) if facts.declared else (-(1 << 63), (1 << 63) - 1)
         return _picked(shape, _edges(dtype, *range_), chance)

@@ -39,6 +39,8 @@ class Work:
     operators: int = 0
     data: float = 0.0
     """Units that grow with the input."""
+    loops: bool = False
+    """Whether the number of operators may grow with the input, too."""
 
     @property
     def units(self) -> float:
@@ -46,7 +48,8 @@ class Work:
 
     def compared(self, share: float = 1.0) -> float:
         """Of comparing one input that is so many times the example."""
-        return _HANDING_OVER + 2 * (_OF_AN_OPERATOR * self.operators + self.data * share)
+        rounds = max(share, 1.0) if self.loops else 1.0
+        return _HANDING_OVER + 2 * (_OF_AN_OPERATOR * self.operators * rounds + self.data * share)
 
 
 class Watched(EagerMode):

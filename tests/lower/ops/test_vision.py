@@ -89,10 +89,15 @@ def _aligned(input, rois, scale, rows, columns, sampling_ratio, aligned, channel
     return result
 
 
+def _rounded(value):
+    """As C rounds: halves away from zero."""
+    return int(math.copysign(math.floor(abs(value) + 0.5), value))
+
+
 def roi_pool(input, rois, scale, rows, columns):
     result = torch.zeros(len(rois), input.shape[1], rows, columns)
     for k, (image, *corners) in enumerate(rois.tolist()):
-        x1, y1, x2, y2 = (math.floor(corner * scale + 0.5) for corner in corners)
+        x1, y1, x2, y2 = (_rounded(corner * scale) for corner in corners)
         height, width = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
         for i in range(rows):
             for j in range(columns):
