@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import sympy
 
+from trueport.lower.division import floor_div, floor_mod
 from trueport.lower.precise import function
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
         return op.Floor(op.Div(top, bottom))
     if op.sizes.is_natural(expr.args[0]) and op.sizes.is_natural(expr.args[1]):
         return op.Div(top, bottom)
-    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+    return floor_div(op, top, bottom, positive=op.sizes.is_natural(expr.args[1]))
 
 
 @rule("CleanDiv")
@@ -180,8 +181,7 @@ def _clean_div(op: Builder, expr: sympy.Basic) -> Tensor:
 @rule("CeilDiv")
 def _ceil_div(op: Builder, expr: sympy.Basic) -> Tensor:
     top, bottom = _parts(op, expr)
-    negative = op.Neg(top)
-    return op.Neg(op.Div(op.Sub(negative, op.Mod(negative, bottom)), bottom))
+    return op.Neg(floor_div(op, op.Neg(top), bottom, positive=op.sizes.is_natural(expr.args[1])))
 
 
 @rule("Mod", "PythonMod")
@@ -190,7 +190,7 @@ def _mod(op: Builder, expr: sympy.Basic) -> Tensor:
     top, bottom = _parts(op, expr)
     if top.dtype == FLOAT:
         return op.Sub(top, op.Mul(op.Floor(op.Div(top, bottom)), bottom))
-    return op.Mod(top, bottom)
+    return op.Mod(top, bottom) if op.sizes.is_natural(expr.args[1]) else floor_mod(op, top, bottom)
 
 
 @rule("ModularIndexing")
@@ -212,8 +212,7 @@ def _left_shift(op: Builder, expr: sympy.Basic) -> Tensor:
 
 @rule("RShift")
 def _right_shift(op: Builder, expr: sympy.Basic) -> Tensor:
-    top, bottom = _part(op, expr, 0), _power_of_two(op, expr)
-    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+    return floor_div(op, _part(op, expr, 0), _power_of_two(op, expr), positive=True)
 
 
 def _power_of_two(op: Builder, expr: sympy.Basic) -> Tensor:

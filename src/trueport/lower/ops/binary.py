@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.division import floor_div, floor_mod, trunc_mod, wrong_side
 from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
 from trueport.lower.precise import function
@@ -81,10 +82,10 @@ def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
     dtype = _dtype(self, other)
     self, divisor = op.scalar(self, dtype), op.scalar(other, dtype)
     if not dtype.is_floating_point():
-        return op.Div(op.Sub(self, op.Mod(self, divisor)), divisor)
+        return floor_div(op, self, divisor)
     rest = op.Mod(self, divisor, fmod=1)
     quotient = op.Div(op.Sub(self, rest), divisor)
-    quotient = op.Where(_wrong_side(op, rest, divisor), op.Sub(quotient, 1), quotient)
+    quotient = op.Where(wrong_side(op, rest, divisor), op.Sub(quotient, 1), quotient)
     floor = op.Floor(quotient)
     floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
     return op.Where(op.Equal(divisor, 0), op.Div(self, divisor), floor)
@@ -94,22 +95,18 @@ def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
 def remainder(op: Builder, self: Operand, other: Operand) -> Tensor:
     """remainder.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the divisor"""
     dtype = _dtype(self, other)
-    if not dtype.is_floating_point():
-        return op.Mod(self, other)
     divisor = op.scalar(other, dtype)
+    if not dtype.is_floating_point():
+        return floor_mod(op, op.scalar(self, dtype), divisor)
     rest = op.Mod(self, divisor, fmod=1)
-    return op.Where(_wrong_side(op, rest, divisor), op.Add(rest, divisor), rest)
-
-
-def _wrong_side(op: Builder, rest: Tensor, divisor: Tensor) -> Tensor:
-    """Where a remainder with the sign of the dividend must move by one divisor."""
-    return op.And(op.Not(op.Equal(rest, 0)), op.Xor(op.Less(rest, 0), op.Less(divisor, 0)))
+    return op.Where(wrong_side(op, rest, divisor), op.Add(rest, divisor), rest)
 
 
 @op("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(op: Builder, self: Tensor, other: Operand) -> Tensor:
     """fmod.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the dividend"""
-    return op.Mod(self, other, fmod=1)
+    divisor = op.scalar(other, self.element)
+    return op.Mod(self, divisor, fmod=1) if self.element.is_floating_point() else trunc_mod(op, self, divisor)
 
 
 @op("aten::pow.Tensor_Scalar")
