@@ -1,4 +1,7 @@
-"""Division of integers, as torch and Python divide: by every divisor, of every dividend, in every dtype.
+"""Division with rounding, as torch and Python divide: by every divisor, of every dividend, in every dtype.
+
+Of floats it starts from the exact remainder, since the quotient may be rounded up to a whole number that it does not
+reach (`1.0 // 0.1` is 9). Of integers:
 
 ONNX's `Div` of integers rounds towards zero, and its `Mod` has the sign of the divisor. ONNX Runtime divides by the
 processor's instruction, which kills the process where the lowest number of 32 or 64 bits is divided by -1; eager gives
@@ -52,6 +55,22 @@ def trunc_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
         return op.Mod(top, bottom, fmod=1)
     divisor = _without_minus_one(op, bottom)[1]
     return op.Sub(top, op.Mul(op.Div(top, divisor), divisor))
+
+
+def float_floor_div(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+    """`top // bottom` of floats."""
+    rest = op.Mod(top, bottom, fmod=1)
+    quotient = op.Div(op.Sub(top, rest), bottom)
+    quotient = op.Where(wrong_side(op, rest, bottom), op.Sub(quotient, 1), quotient)
+    floor = op.Floor(quotient)
+    floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
+    return op.Where(op.Equal(bottom, 0), op.Div(top, bottom), floor)
+
+
+def float_floor_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+    """`top % bottom` of floats, with the sign of the divisor."""
+    rest = op.Mod(top, bottom, fmod=1)
+    return op.Where(wrong_side(op, rest, bottom), op.Add(rest, bottom), rest)
 
 
 def wrong_side(op: Builder, rest: Tensor, divisor: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
-from trueport.lower.division import floor_div, floor_mod, trunc_mod, wrong_side
+from trueport.lower.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
 from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
 from trueport.lower.precise import function
@@ -74,32 +74,18 @@ def div_mode(op: Builder, self: Tensor, other: Operand, *, rounding_mode: str | 
 
 @op("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
-    """floor_divide(Tensor self, Tensor other) -> Tensor
-
-    For floats not `floor(a / b)`, whose division may round up to a whole number that a / b does not reach
-    (`1.0 // 0.1` is 9): from the exact remainder, as eager and Python do.
-    """
+    """floor_divide(Tensor self, Tensor other) -> Tensor"""
     dtype = _dtype(self, other)
-    self, divisor = op.scalar(self, dtype), op.scalar(other, dtype)
-    if not dtype.is_floating_point():
-        return floor_div(op, self, divisor)
-    rest = op.Mod(self, divisor, fmod=1)
-    quotient = op.Div(op.Sub(self, rest), divisor)
-    quotient = op.Where(wrong_side(op, rest, divisor), op.Sub(quotient, 1), quotient)
-    floor = op.Floor(quotient)
-    floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
-    return op.Where(op.Equal(divisor, 0), op.Div(self, divisor), floor)
+    divide = float_floor_div if dtype.is_floating_point() else floor_div
+    return divide(op, op.scalar(self, dtype), op.scalar(other, dtype))
 
 
 @op("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(op: Builder, self: Operand, other: Operand) -> Tensor:
     """remainder.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the divisor"""
     dtype = _dtype(self, other)
-    divisor = op.scalar(other, dtype)
-    if not dtype.is_floating_point():
-        return floor_mod(op, op.scalar(self, dtype), divisor)
-    rest = op.Mod(self, divisor, fmod=1)
-    return op.Where(wrong_side(op, rest, divisor), op.Add(rest, divisor), rest)
+    rest = float_floor_mod if dtype.is_floating_point() else floor_mod
+    return rest(op, op.scalar(self, dtype), op.scalar(other, dtype))
 
 
 @op("aten::fmod.Tensor", "aten::fmod.Scalar")

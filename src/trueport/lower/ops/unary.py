@@ -93,13 +93,13 @@ def rsqrt(op: Builder, self: Tensor) -> Tensor:
 @op("aten::log2")
 def log2(op: Builder, self: Tensor) -> Tensor:
     """log2(Tensor self) -> Tensor"""
-    return op.Mul(op.Log(self), 1 / math.log(2))
+    return precise.logarithm(op, self, 2)
 
 
 @op("aten::log10")
 def log10(op: Builder, self: Tensor) -> Tensor:
     """log10(Tensor self) -> Tensor"""
-    return op.Mul(op.Log(self), 1 / math.log(10))
+    return precise.logarithm(op, self, 10)
 
 
 @op("aten::log1p", "aten::special_log1p")
