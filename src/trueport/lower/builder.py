@@ -354,6 +354,8 @@ def _plain_dtype(value: Any) -> ir.DataType:
 def _array(value: Any, dtype: ir.DataType) -> np.ndarray[Any, Any]:
     if isinstance(value, float) and dtype.is_integer() and not value.is_integer():
         raise ValueError(f"{value} is not a number of dtype {dtype.name.lower()}")
+    if isinstance(value, int) and dtype.is_integer() and dtype.itemsize < 8:
+        return np.asarray(value, dtype=np.int64).astype(dtype.numpy())  # wraps around, as a number does in eager
     return np.asarray(value, dtype=dtype.numpy())
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from trueport.lower.builder import Builder
     from trueport.lower.tensor import Tensor
 
-INT32, INT64, FLOAT, DOUBLE = ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE
+INT32, INT64 = ir.DataType.INT32, ir.DataType.INT64
+FLOAT, DOUBLE, FLOAT16 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16
 _NAN, _INF = float("nan"), float("inf")
 
 
@@ -149,6 +150,65 @@ FAULTS: tuple[Fault, ...] = (
         _BOTH,
         (2**62, 2**62 + 5, 1),
         [2**62 + i for i in range(5)],
+    ),
+    Fault(
+        "TopK",
+        (FLOAT, DOUBLE, FLOAT16),
+        "one NaN puts the other numbers out of order, too",
+        "NaN as infinity, in double (ops/sorting.py)",
+        _BOTH,
+        ([1.0, _NAN, 2.0, 3.0], [2]),
+        ([_NAN, 3.0], [1, 3]),
+        of_int64=(1,),
+    ),
+    Fault(
+        "Unique",
+        (FLOAT, DOUBLE),
+        "NaN swallows other numbers",
+        "what is new in sorted order (ops/sorting.py)",
+        _BOTH,
+        ([_NAN, 1.0, 2.0, 3.0],),
+        [1.0, 2.0, 3.0, _NAN],
+    ),
+    Fault(
+        "ReduceMax",
+        (FLOAT, DOUBLE, FLOAT16),
+        "passes over NaN; so do ReduceMin, ArgMax, ArgMin",
+        "nothing: by_design.py",
+        _BOTH,
+        ([1.0, _NAN, 2.0], [0]),
+        _NAN,
+        {"keepdims": 0},
+        (1,),
+    ),
+    Fault(
+        "MaxPool",
+        (FLOAT, DOUBLE, FLOAT16),
+        "passes over NaN",
+        "nothing: by_design.py",
+        _BOTH,
+        ([[[1.0, _NAN, 2.0]]],),
+        [[[_NAN, _NAN]]],
+        {"kernel_shape": [2]},
+    ),
+    Fault(
+        "MaxPool",
+        (FLOAT, DOUBLE),
+        "gives the lowest finite number for nothing but -inf",
+        "nothing: by_design.py",
+        _BOTH,
+        ([[[-_INF, -_INF, -_INF]]],),
+        [[[-_INF, -_INF]]],
+        {"kernel_shape": [2]},
+    ),
+    Fault(
+        "Sigmoid",
+        (FLOAT,),
+        "is 0 below about -16",
+        "nothing: by_design.py",
+        _BOTH,
+        ([-20.0] * 8,),
+        [2.0611536e-09] * 8,
     ),
 )
 

@@ -47,7 +47,8 @@ def asinh(op: Builder, x: Tensor) -> Tensor:
 def acosh(op: Builder, x: Tensor) -> Tensor:
     above = op.Sub(x, 1)
     small = log1p(op, op.Add(above, op.Sqrt(op.Mul(above, op.Add(x, 1)))))
-    return op.Where(op.Greater(x, 1e8), op.Add(op.Log(x), math.log(2)), small)
+    found = op.Where(op.Greater(x, 1e8), op.Add(op.Log(x), math.log(2)), small)
+    return op.Where(op.Less(x, 1), op.const(math.nan, DOUBLE), found)
 
 
 def atanh(op: Builder, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from trueport.lower.builder import Builder
 from trueport.lower.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
 from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
-from trueport.lower.precise import function
+from trueport.lower.precise import function, log1p
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
@@ -68,8 +68,10 @@ def div_mode(op: Builder, self: Tensor, other: Operand, *, rounding_mode: str | 
     if rounding_mode == "floor":
         return floor_divide(op, self, other)
     quotient = op.Div(self, other)
-    # ONNX's division of integers rounds towards zero.
-    return trunc(op, quotient) if rounding_mode == "trunc" and self.element.is_floating_point() else quotient
+    if rounding_mode != "trunc" or not self.element.is_floating_point():
+        return quotient  # ONNX's division of integers rounds towards zero
+    # Eager rounds the quotient before it cuts it off, in bfloat16 too.
+    return trunc(op, op.cast(op.cast(quotient, op.result.dtype), self.element))
 
 
 @op("aten::floor_divide", "aten::floor_divide.Scalar")
@@ -214,7 +216,7 @@ def logaddexp(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     """logaddexp(Tensor self, Tensor other) -> Tensor, from the larger one so that nothing overflows"""
     larger = op.Max(self, other)
     apart = op.Abs(op.Sub(self, other))
-    sum_ = op.Add(larger, op.Log(op.Add(op.Exp(op.Neg(apart)), 1)))
+    sum_ = op.Add(larger, log1p(op, op.Exp(op.Neg(apart))))
     return op.Where(op.Equal(self, other), op.Add(self, math.log(2)), sum_)
 
 
