@@ -10,6 +10,7 @@ from benchmarks import results
 from benchmarks.ops.families import family_of
 from benchmarks.ops.kept import UNMEASURABLE, Kept, Line
 from benchmarks.ops.samples import VARIANTS
+from trueport.lower.by_design import BY_DESIGN
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 _HEAD = """# Operators
@@ -44,6 +45,7 @@ def write() -> None:
         parts += ["## Beside torch.onnx.export(dynamo=True)\n", _PEER, _peers(peers, kept), ""]
     parts += ["## By family: faithful of measured samples\n", _by_family(kept), ""]
     parts += ["## What is not there\n", _missing(kept), ""]
+    parts += ["## What differs by design\n", by_design(), ""]
     parts += ["## What could not be measured\n", _unmeasurable(kept), ""]
     parts += [_circumstances(kept)]
     DOCS.write_text("\n".join(parts) + "\n")
@@ -103,6 +105,16 @@ def _missing(kept: Sequence[Kept]) -> str:
         for reason, where in list(said[name].items())[:4]
     ]
     return results.table(["operator", "what is said", "samples"], rows) if rows else "Nothing."
+
+
+_CHOICES = """The samples above do not show these; edge operands do. Each is a choice (`lower/by_design.py`).
+"""
+
+
+def by_design() -> str:
+    """Where an exported model knowingly gives something else than eager."""
+    rows = [[", ".join(f"`{n}`" for n in each.operators), each.operands, each.differs, each.why] for each in BY_DESIGN]
+    return _CHOICES + "\n" + results.table(["operators", "operands", "what differs", "why"], rows)
 
 
 def _reason(item: Sequence[object]) -> str:

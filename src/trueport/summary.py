@@ -16,7 +16,7 @@ import torch
 from trueport.capture.assumptions import judge
 from trueport.capture.graph import Graph, is_carried
 from trueport.capture.state import REPLACED, State
-from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
@@ -60,6 +60,14 @@ def settle_attributes(
                 place=finding.place,
                 severity=Severity.NOTE,
                 seen=("eager: no call gave another result after calls with other sizes and values",),
+                facts=finding.facts,
+            )
+        elif (read := examined.counters.get(finding.facts["state"])) is not None and not finding.is_error:
+            finding = StateWritten(
+                message=f"{finding.message}; it is another one after every call, and forward looks at it",
+                place=finding.place,
+                also=(Label(read, "reads it"),),
+                fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
                 facts=finding.facts,
             )
         elif matters and not finding.is_error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+
+import pytest
 import torch
 from torch import nn
 
@@ -187,6 +190,104 @@ def test_a_counter_that_a_later_call_reads_is_refused():
     found = [each for each in refusal(CountsAndUses(), (x(2, 3),)).diagnostics if each.is_error]
     assert [each.code for each in found] == ["TP203"]
     assert "count" in found[0].message
+
+
+class SlowCounter(nn.Module):
+    """No few calls show that it matters."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, y):
+        self.calls += 1
+        if self.calls > 50:
+            return y * 2
+        return y + 1
+
+
+class GrowingHistory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.history = []
+
+    def forward(self, y):
+        self.history.append(1.0)
+        return y * 2 if len(self.history) > 100 else y
+
+
+class ReadsElsewhere(nn.Module):
+    """The count is read by another function than the one that writes it, and only on other inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.memory = Memory()
+
+    def forward(self, y):
+        self.memory.calls = self.memory.calls + 1
+        return self.scaled(y)
+
+    def scaled(self, y):
+        return y * self.memory.calls if y.shape[0] > 1000 else y
+
+
+@pytest.mark.parametrize(
+    ("model", "written", "read"),
+    [
+        (SlowCounter, "self.calls += 1", "if self.calls > 50:"),
+        (GrowingHistory, "self.history.append(1.0)", "return y * 2 if len(self.history) > 100 else y"),
+        (
+            ReadsElsewhere,
+            "self.memory.calls = self.memory.calls + 1",
+            "return y * self.memory.calls if y.shape[0] > 1000 else y",
+        ),
+    ],
+)
+def test_a_count_that_decides_something_later_is_refused(model, written, read):
+    (error,) = [d for d in trueport.check(model(), (x(2),)).diagnostics if d.is_error]
+    assert error.code == "TP203" and line_of(error) == written
+    (also,) = error.also
+    assert linecache.getline(also.where.file, also.where.line).strip() == read
+    assert 'state="frozen"' in error.fix
+
+
+def test_a_count_that_decides_something_later_can_be_frozen():
+    program = trueport.export(SlowCounter(), (x(2),), state="frozen")
+    assert_same(program(y := x(2)), y + 1)
+
+
+def test_a_count_that_is_only_told_is_a_note():
+    class Tells(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, y):
+            self.calls = self.calls + 1
+            print(self.calls)
+            return y
+
+        def report(self):
+            return self.calls > 50
+
+    found = trueport.check(Tells(), (x(2),)).diagnostics
+    assert [(d.code, d.is_error) for d in found if d.code == "TP203"] == [("TP203", False)]
+
+
+def test_a_number_that_settles_down_is_a_cache():
+    class Longest(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.longest, self.ready = 0, False
+
+        def forward(self, y):
+            if y.shape[0] > self.longest:
+                self.longest = y.shape[0]
+            if not self.ready:
+                self.ready = True
+            return y + 1
+
+    assert not [d for d in trueport.check(Longest(), (x(2),)).diagnostics if d.is_error]
 
 
 def test_a_cached_tensor_that_depends_on_nothing_is_a_note():

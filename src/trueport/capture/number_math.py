@@ -58,7 +58,7 @@ def _modf(number: Any) -> tuple[Any, Any]:
 
 
 def _gamma(number: Any) -> Any:
-    """By its logarithm; below a half by its reflection. Whole numbers up to 20! are exact when they are rounded."""
+    """By its logarithm; below a half by its reflection."""
 
     def of(x: torch.Tensor) -> torch.Tensor:
         above = torch.where(x < 0.5, 1 - x, x)
@@ -68,15 +68,38 @@ def _gamma(number: Any) -> Any:
     return _by(of)(number)
 
 
+_FACTORIALS = [math.factorial(n) for n in range(21)]
+"""All that fit into 64 bits."""
+
+
+def _factorial(number: Any) -> Any:
+    return torch.tensor(_FACTORIALS)[number].item()
+
+
 def _perm(n: Any, k: Any = None) -> Any:
+    """Integers all the way where k is plain; otherwise by logarithms, which give about 14 digits."""
     if k is None:
-        return _whole(_gamma(n + 1))
+        return _factorial(n)
+    if isinstance(k, int):
+        return functools.reduce(lambda ways, i: ways * (n - i), range(k), 1)
     ways = _by(lambda a, b: torch.where(b > a, 0.0, torch.exp(torch.lgamma(a + 1) - torch.lgamma(a - b + 1))))
     return _whole(ways(n, k))
 
 
+def _comb(n: Any, k: Any) -> Any:
+    if isinstance(k, int):
+        return functools.reduce(lambda ways, i: ways * (n - i) // (i + 1), range(k), 1)
+    return _whole(_perm(n, k) / _gamma(k + 1))
+
+
 def _whole(number: Any) -> Any:
     return torch.sym_int(math.floor(number + 0.5))
+
+
+def _cube_root(x: torch.Tensor) -> torch.Tensor:
+    nearly = torch.sign(x) * x.abs() ** (1 / 3)
+    whole = nearly.round()
+    return torch.where(whole * whole * whole == x, whole, nearly)
 
 
 def _remainder(number: Any, other: Any) -> Any:
@@ -84,11 +107,8 @@ def _remainder(number: Any, other: Any) -> Any:
 
 
 def _frexp(number: Any) -> tuple[Any, Any]:
-    def power(x: torch.Tensor) -> torch.Tensor:
-        return torch.where(x == 0, 0.0, torch.floor(torch.log2(torch.where(x == 0, 1.0, x.abs()))) + 1)
-
-    exponent = _by(power)(number)
-    return _by(lambda x: x / torch.exp2(power(x)))(number), torch.sym_int(exponent)
+    exponent = _by(lambda x: torch.frexp(x)[1])(number)
+    return _by(lambda x: torch.frexp(x)[0])(number), exponent
 
 
 _WHERE: dict[Any, Callable[..., Any]] = {
@@ -123,7 +143,7 @@ TRACED_MATH: dict[Any, Function] = {
     math.fsum: lambda numbers: torch.sym_float(functools.reduce(lambda a, b: a + b, numbers, 0)),
     math.degrees: lambda number: number * (180.0 / math.pi),
     math.radians: lambda number: number * (math.pi / 180.0),
-    math.cbrt: _by(lambda x: torch.sign(x) * x.abs() ** (1 / 3)),
+    math.cbrt: _by(_cube_root),
     math.ldexp: lambda number, power: number * 2.0**power,
     math.isqrt: lambda number: torch.sym_int(math.floor(_by(torch.sqrt)(number))),
     math.floor: math.floor,
@@ -137,9 +157,9 @@ TRACED_MATH: dict[Any, Function] = {
     math.gamma: _gamma,
     math.remainder: _remainder,
     math.nextafter: _by(torch.nextafter),
-    math.factorial: lambda number: _whole(_gamma(number + 1)),
+    math.factorial: _factorial,
     math.perm: _perm,
-    math.comb: lambda n, k: _whole(_perm(n, k) / _gamma(k + 1)),
+    math.comb: _comb,
 }
 """What to call for a function of `math` where an argument is traced."""
 

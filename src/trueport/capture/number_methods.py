@@ -6,6 +6,7 @@
 4. `str(n)` in the user's code keeps the number that it is the text of.
 5. `n // 3 // -2`, of which torch makes `n // -6`, which is another number.
 6. `not loss < 0.1` holds where the loss is no number; torch takes it for `loss >= 0.1`, which does not.
+7. `x // y` and `x % y` of floats, which torch rounds before or takes for integers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from trueport.capture.places import Places
 from trueport.capture.texts import Message, OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import TRACE
+from trueport.torch_internals import float_floor_division, floats_step_by_step
 
 Method = Callable[..., Any]
 
@@ -50,14 +52,24 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             "__format__": _format,
             "__str__": text,
         },
-        torch.SymFloat: {**_with_bools(torch.SymFloat), **_ordering(), "__format__": _format, **_PARTS},
+        torch.SymFloat: {
+            **_with_bools(torch.SymFloat),
+            **_ordering(),
+            "__floordiv__": _checked(float_floor_division),
+            "__rfloordiv__": _checked_from_the_right(lambda number, other: float_floor_division(other, number)),
+            "__mod__": _checked(vars(torch.SymFloat)["__mod__"]),
+            "__rmod__": _checked_from_the_right(vars(torch.SymFloat)["__rmod__"]),
+            "__format__": _format,
+            **_PARTS,
+        },
     }
     before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
     for kind, methods in added.items():
         for name, method in methods.items():
             setattr(kind, name, method)
     try:
-        yield
+        with floats_step_by_step():
+            yield
     finally:
         for kind, name, method in before:
             if method is None:
@@ -135,12 +147,12 @@ def _power_from_the_right(itself: Method) -> Method:
 
 
 def _as_floats(number: Any, exponent: Any) -> Any:
-    base, power = (torch.full((), torch.sym_float(each), dtype=torch.float64) for each in (number, exponent))
-    result = torch.pow(base, power)
     whole = isinstance(number, (int, torch.SymInt)) and isinstance(exponent, torch.SymInt)
     if whole and bool(TRACE.trace is not None and TRACE.trace.truth(exponent >= 0) is True):
-        return result.round().to(torch.int64).item()
-    return result.item()
+        base, power = (torch.full((), each, dtype=torch.int64) for each in (number, exponent))
+    else:
+        base, power = (torch.full((), torch.sym_float(each), dtype=torch.float64) for each in (number, exponent))
+    return torch.pow(base, power).item()
 
 
 def _bit_count(number: Any) -> Any:

@@ -28,7 +28,8 @@ _CANNOT_FAIL = _COMPARISONS | _LOGIC | _ARITHMETIC | _FUNCTIONS | _REDUCTIONS
 _BY_SIZES = {aten.max, aten.min, aten.amax, aten.amin, aten.argmax, aten.argmin, aten.linalg_vector_norm, aten.select}
 """What fails for some sizes (none is the largest of no numbers): not where they are plain, since the trace did it."""
 _OF_NUMBERS = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.Rel, sympy.And, sympy.Or, sympy.Not)
-_DIVISIONS = frozenset(("Mod", "PythonMod", "FloorDiv"))
+_STEPS = frozenset(("FloatAdd", "FloatMul", "ToFloat"))
+_DIVISIONS = frozenset(("Mod", "PythonMod", "FloorDiv", "FloatMod", "FloatFloorDiv", "FloatTrueDiv", "IntTrueDiv"))
 
 
 def needs_no_branch(test: Any, arms: list[Arm]) -> bool:
@@ -90,4 +91,5 @@ def _is_defined(expr: sympy.Basic) -> bool:
         return True
     if type(expr).__name__ in _DIVISIONS:
         return bool(expr.args[1].is_number) and _is_defined(expr.args[0])
-    return isinstance(expr, _OF_NUMBERS) and all(_is_defined(arg) for arg in expr.args)
+    is_step = isinstance(expr, _OF_NUMBERS) or type(expr).__name__ in _STEPS
+    return is_step and all(_is_defined(arg) for arg in expr.args)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from trueport.examine.condition import (
     weight_kinds,
     wrong_device,
 )
+from trueport.examine.counters import counters_read
 from trueport.examine.other_sizes import sizes_that_run
 from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
@@ -33,7 +34,7 @@ from trueport.examine.state import Snapshot
 from trueport.load.containers import type_name
 from trueport.load.job import Job, LeafKind
 from trueport.load.structures import flatten
-from trueport.source import Place
+from trueport.source import Place, Where
 
 _MORE_RUNS = 5
 """How often a model that drew random numbers is run again before its equal results are believed."""
@@ -50,6 +51,9 @@ class Examined:
     """Attributes, buffers and parameters that one call wrote."""
     state_matters: bool = False
     """Whether a call with another input changes what the next call gives."""
+
+    counters: Mapping[str, Where] = field(default_factory=dict)
+    """Numbers that are others after every call and that forward looks at, by name, and where it does."""
 
     ran: bool = False
     """Whether eager came to its end, whatever is wrong with what it gave."""
@@ -92,7 +96,8 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
     if not deterministic or (random and drew):
         found.append(_not_deterministic(job, random))
     matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
-    return Examined(outputs, tuple(found), deterministic, stateful, matters, ran=True)
+    counters = counters_read(job, state, example, stateful) if stateful and not matters else {}
+    return Examined(outputs, tuple(found), deterministic, stateful, matters, counters, ran=True)
 
 
 def _stays_the_same(job: Job, example: list[object], outputs: Any, state: Snapshot) -> bool:

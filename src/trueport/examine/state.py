@@ -103,6 +103,17 @@ class Snapshot:
             names += cell.written()
         return tuple(dict.fromkeys(name for name in names if name.rpartition(".")[2] not in _BOOKKEEPING))
 
+    def countable(self) -> dict[str, Any]:
+        """What is now in plain attributes, and how long the lists and dicts are: what a count of the calls shows in."""
+        found: dict[str, Any] = {}
+        for cell in self._cells:
+            if cell.name and not cell.name.endswith("."):
+                found[cell.name] = len(cell.items)
+            elif isinstance(cell.items, dict):
+                plain = {key: value for key, value in cell.items.items() if isinstance(value, _PLAIN)}
+                found.update({f"{cell.name}{key}": value for key, value in plain.items()})
+        return found
+
     def lost(self) -> tuple[str, ...]:
         """Parameters that were written and of which no copy was made."""
         return tuple(tensor.name for tensor in self.tensors if tensor.copy is None and tensor.was_written())

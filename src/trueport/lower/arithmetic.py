@@ -7,7 +7,6 @@ are float64, truth is bool: what Python computes with.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 import sympy
 
-from trueport.lower.precise import function
+from trueport.lower.division import float_floor_div, float_floor_mod, floor_div, floor_mod
+from trueport.lower.precise import function, logarithm, round_decimal
 
 if TYPE_CHECKING:
     from trueport.lower.builder import Builder
@@ -103,9 +103,7 @@ def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 def _unary(op: Builder, name: str, x: Tensor) -> Tensor:
-    if name == "log2":
-        return op.Div(op.Log(x), math.log(2))
-    return function(op, _UNARY[name], x)
+    return logarithm(op, x, 2) if name == "log2" else function(op, _UNARY[name], x)
 
 
 @rule(*_UNARY)
@@ -143,9 +141,9 @@ def _mul(op: Builder, expr: sympy.Basic) -> Tensor:
 
 @rule("Pow", "PowByNatural")
 def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
-    """Small whole exponents multiply: the runtime's integer `Pow` goes through floating point."""
+    """Whole exponents multiply: the runtime's integer `Pow` goes through floating point."""
     base, exponent = expr.args
-    if exponent.is_Integer and 0 < exponent <= 8:
+    if exponent.is_Integer and 0 < exponent <= 64:
         return reduce(op.Mul, [op.sizes.part(base)] * int(exponent))
     if exponent.is_Integer and exponent < 0:
         return op.Div(op.sizes.constant(1.0, FLOAT), op.cast(op.sizes.part(base**-exponent), FLOAT))
@@ -154,6 +152,31 @@ def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
     if type(expr).__name__ == "PowByNatural":
         return op.cast(op.Round(op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))), INT)
     return op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloatAdd")
+def _float_add(op: Builder, expr: sympy.Basic) -> Tensor:
+    """One step of Python's, which is rounded: no other order of the terms will do."""
+    left, right = expr.args
+    for plus, minus in ((left, right), (right, left)):
+        if minus.as_coeff_Mul()[0] == -1:
+            return op.Sub(op.cast(op.sizes.part(plus), FLOAT), op.cast(op.sizes.part(-minus), FLOAT))
+    return op.Add(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloatMul")
+def _float_mul(op: Builder, expr: sympy.Basic) -> Tensor:
+    return op.Mul(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloatFloorDiv")
+def _float_floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
+    return float_floor_div(op, _part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
+
+
+@rule("FloatMod")
+def _float_mod(op: Builder, expr: sympy.Basic) -> Tensor:
+    return float_floor_mod(op, _part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("FloatPow")
@@ -166,10 +189,10 @@ def _floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
     """Python's `//`, which rounds down; ONNX's integer `Div` rounds towards zero, the same only without signs."""
     top, bottom = _parts(op, expr)
     if top.dtype == FLOAT:
-        return op.Floor(op.Div(top, bottom))
+        return float_floor_div(op, top, bottom)
     if op.sizes.is_natural(expr.args[0]) and op.sizes.is_natural(expr.args[1]):
         return op.Div(top, bottom)
-    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+    return floor_div(op, top, bottom, positive=op.sizes.is_natural(expr.args[1]))
 
 
 @rule("CleanDiv")
@@ -180,8 +203,7 @@ def _clean_div(op: Builder, expr: sympy.Basic) -> Tensor:
 @rule("CeilDiv")
 def _ceil_div(op: Builder, expr: sympy.Basic) -> Tensor:
     top, bottom = _parts(op, expr)
-    negative = op.Neg(top)
-    return op.Neg(op.Div(op.Sub(negative, op.Mod(negative, bottom)), bottom))
+    return op.Neg(floor_div(op, op.Neg(top), bottom, positive=op.sizes.is_natural(expr.args[1])))
 
 
 @rule("Mod", "PythonMod")
@@ -189,8 +211,8 @@ def _mod(op: Builder, expr: sympy.Basic) -> Tensor:
     """The sign follows the divisor, in Python as in ONNX's integer `Mod`."""
     top, bottom = _parts(op, expr)
     if top.dtype == FLOAT:
-        return op.Sub(top, op.Mul(op.Floor(op.Div(top, bottom)), bottom))
-    return op.Mod(top, bottom)
+        return float_floor_mod(op, top, bottom)
+    return op.Mod(top, bottom) if op.sizes.is_natural(expr.args[1]) else floor_mod(op, top, bottom)
 
 
 @rule("ModularIndexing")
@@ -212,8 +234,7 @@ def _left_shift(op: Builder, expr: sympy.Basic) -> Tensor:
 
 @rule("RShift")
 def _right_shift(op: Builder, expr: sympy.Basic) -> Tensor:
-    top, bottom = _part(op, expr, 0), _power_of_two(op, expr)
-    return op.Div(op.Sub(top, op.Mod(top, bottom)), bottom)
+    return floor_div(op, _part(op, expr, 0), _power_of_two(op, expr), positive=True)
 
 
 def _power_of_two(op: Builder, expr: sympy.Basic) -> Tensor:
@@ -273,8 +294,7 @@ def _round_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
 
 @rule("RoundDecimal")
 def _round_decimal(op: Builder, expr: sympy.Basic) -> Tensor:
-    scale = 10.0 ** int(expr.args[1])
-    return op.Div(op.Round(op.Mul(_part(op, expr, 0, FLOAT), scale)), scale)
+    return round_decimal(op, _part(op, expr, 0, FLOAT), int(expr.args[1]))
 
 
 @rule("And")

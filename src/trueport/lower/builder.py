@@ -21,6 +21,7 @@ from trueport.capture.graph import Control, Node, Number, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
+from trueport.lower.faulty_kernels import written_otherwise
 from trueport.lower.scope import Scope, Shelf
 from trueport.lower.signature import Signature, Slot, signature_of
 from trueport.lower.sizes import AnySize, Sizes
@@ -248,6 +249,12 @@ class Builder:
         values = [self._operand(x, signature.input(i), dtypes) for i, x in enumerate(inputs)]
         while values and values[-1] is None:
             values.pop()
+        if (
+            not signature.domain
+            and count == 1
+            and (found := written_otherwise(self, signature.name, values)) is not None
+        ):
+            return (found,)
         given = [
             attribute(key, value, signature.attributes.get(key))
             for key, value in attributes.items()
@@ -347,6 +354,8 @@ def _plain_dtype(value: Any) -> ir.DataType:
 def _array(value: Any, dtype: ir.DataType) -> np.ndarray[Any, Any]:
     if isinstance(value, float) and dtype.is_integer() and not value.is_integer():
         raise ValueError(f"{value} is not a number of dtype {dtype.name.lower()}")
+    if isinstance(value, int) and dtype.is_integer() and dtype.itemsize < 8:
+        return np.asarray(value, dtype=np.int64).astype(dtype.numpy())  # wraps around, as a number does in eager
     return np.asarray(value, dtype=dtype.numpy())
 
 

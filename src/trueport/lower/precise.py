@@ -47,7 +47,8 @@ def asinh(op: Builder, x: Tensor) -> Tensor:
 def acosh(op: Builder, x: Tensor) -> Tensor:
     above = op.Sub(x, 1)
     small = log1p(op, op.Add(above, op.Sqrt(op.Mul(above, op.Add(x, 1)))))
-    return op.Where(op.Greater(x, 1e8), op.Add(op.Log(x), math.log(2)), small)
+    found = op.Where(op.Greater(x, 1e8), op.Add(op.Log(x), math.log(2)), small)
+    return op.Where(op.Less(x, 1), op.const(math.nan, DOUBLE), found)
 
 
 def atanh(op: Builder, x: Tensor) -> Tensor:
@@ -60,6 +61,52 @@ def log1p(op: Builder, x: Tensor) -> Tensor:
     log = op.Log(above)
     small = op.Where(op.Equal(above, 1), x, op.Mul(log, op.Div(x, op.Sub(above, 1))))
     return op.Where(op.Greater(x, 1), log, small)
+
+
+def logarithm(op: Builder, x: Tensor, base: int) -> Tensor:
+    """To the base 2 or 10, exact at its powers: `log(8) / log(2)` may be just below 3, and be cut off to 2."""
+    wide = op.cast(x, DOUBLE)
+    nearly = op.Div(op.Log(wide), math.log(base))
+    if x.dtype != DOUBLE:  # what is off in the last digits of a float64 is gone when they are rounded off
+        return op.cast(nearly, x.element)
+    whole = op.Round(nearly)
+    return op.Where(op.Equal(op.Pow(op.const(float(base), DOUBLE), whole), x), whole, nearly)
+
+
+def round_decimal(op: Builder, x: Tensor, digits: int) -> Tensor:
+    """Python's `round(x, digits)` of a float64: the decimal that is nearest to what x is, not to `x * 10**digits`.
+
+    That product is rounded itself (2.675 * 100 is 267.5). Its error is found by Dekker's method, and decides where the
+    product stands half-way; half-way without an error is a tie, which goes to the even number.
+    """
+    scale = 10.0 ** abs(digits)
+    if digits >= 0:
+        scaled = op.Mul(x, scale)
+        error = _error_of_product(op, x, op.const(scale, DOUBLE), scaled)
+    else:
+        scaled = op.Div(x, scale)
+        product = op.Mul(scaled, scale)
+        error = op.Sub(op.Sub(x, product), _error_of_product(op, scaled, op.const(scale, DOUBLE), product))
+    floor, nearest = op.Floor(scaled), op.Round(scaled)
+    up, down = op.Greater(error, 0), op.Less(error, 0)
+    decided = op.Where(up, op.Add(floor, 1), op.Where(down, floor, nearest))
+    whole = op.Where(op.Equal(op.Sub(scaled, floor), 0.5), decided, nearest)
+    rounded = op.Div(whole, scale) if digits >= 0 else op.Mul(whole, scale)
+    # What has no digits behind the point, or is infinite, stays.
+    return op.Where(op.Less(op.Abs(scaled), 2.0**52), rounded, x)
+
+
+def _error_of_product(op: Builder, x: Tensor, y: Tensor, product: Tensor) -> Tensor:
+    """`x * y - product`, exactly: the factors in halves of 26 bits, whose products are exact."""
+
+    def halves(z: Tensor) -> tuple[Tensor, Tensor]:
+        spread = op.Mul(z, 134217729.0)
+        high = op.Sub(spread, op.Sub(spread, z))
+        return high, op.Sub(z, high)
+
+    (a, b), (c, d) = halves(x), halves(y)
+    rest = op.Sub(op.Mul(a, c), product)
+    return op.Add(op.Add(op.Add(rest, op.Mul(a, d)), op.Mul(b, c)), op.Mul(b, d))
 
 
 def _angle(op: Builder, sine: Tensor, cosine: Tensor, first: Tensor) -> Tensor:

@@ -37,6 +37,8 @@ from trueport.torch_internals.arrays import array as array
 from trueport.torch_internals.arrays import numpy_leads_to as numpy_leads_to
 from trueport.torch_internals.arrays import on_tensors as on_tensors
 from trueport.torch_internals.arrays import torch_dtype as torch_dtype
+from trueport.torch_internals.float_arithmetic import float_floor_division as float_floor_division
+from trueport.torch_internals.float_arithmetic import floats_step_by_step as floats_step_by_step
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious
 

@@ -9,6 +9,8 @@ import sympy
 import torch
 from torch.utils._sympy.printers import PythonPrinter as _PythonPrinter
 
+from trueport.torch_internals.float_arithmetic import PYTHON
+
 Test = Callable[..., bool | None]
 """Whether an expression holds for these sizes; None where that depends on more than them."""
 
@@ -22,7 +24,8 @@ def as_python(expr: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Test:
     if expr.free_symbols <= set(symbols) and all(str(symbol).isidentifier() for symbol in symbols):
         try:
             code = _PythonPrinter().doprint(expr)
-            function = eval(f"lambda {', '.join(map(str, symbols))}: {code}", {"math": math, "torch": torch})
+            known = {"math": math, "torch": torch, **PYTHON}
+            function = eval(f"lambda {', '.join(map(str, symbols))}: {code}", known)
         except (NotImplementedError, TypeError, ValueError, SyntaxError, AttributeError):
             return _by_sympy(expr, symbols)
         return lambda *sizes: bool(function(*sizes))

@@ -106,7 +106,7 @@ def softplus(op: Builder, self: Tensor, beta: float = 1, threshold: float = 20) 
 @op("aten::log_sigmoid", "aten::log_sigmoid_forward")
 def log_sigmoid(op: Builder, self: Tensor) -> Any:
     """log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)"""
-    result = op.Neg(_softplus(op, op.Neg(self)))
+    result = op.Sub(0, _softplus(op, op.Neg(self)))  # far above it is 0, not -0
     return (result, None) if op.node is not None and len(op.node.outputs) == 2 else result
 
 

@@ -8,9 +8,10 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
 from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
-from trueport.lower.precise import function
+from trueport.lower.precise import function, log1p
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
@@ -67,49 +68,33 @@ def div_mode(op: Builder, self: Tensor, other: Operand, *, rounding_mode: str | 
     if rounding_mode == "floor":
         return floor_divide(op, self, other)
     quotient = op.Div(self, other)
-    # ONNX's division of integers rounds towards zero.
-    return trunc(op, quotient) if rounding_mode == "trunc" and self.element.is_floating_point() else quotient
+    if rounding_mode != "trunc" or not self.element.is_floating_point():
+        return quotient  # ONNX's division of integers rounds towards zero
+    # Eager rounds the quotient before it cuts it off, in bfloat16 too.
+    return trunc(op, op.cast(op.cast(quotient, op.result.dtype), self.element))
 
 
 @op("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
-    """floor_divide(Tensor self, Tensor other) -> Tensor
-
-    For floats not `floor(a / b)`, whose division may round up to a whole number that a / b does not reach
-    (`1.0 // 0.1` is 9): from the exact remainder, as eager and Python do.
-    """
+    """floor_divide(Tensor self, Tensor other) -> Tensor"""
     dtype = _dtype(self, other)
-    self, divisor = op.scalar(self, dtype), op.scalar(other, dtype)
-    if not dtype.is_floating_point():
-        return op.Div(op.Sub(self, op.Mod(self, divisor)), divisor)
-    rest = op.Mod(self, divisor, fmod=1)
-    quotient = op.Div(op.Sub(self, rest), divisor)
-    quotient = op.Where(_wrong_side(op, rest, divisor), op.Sub(quotient, 1), quotient)
-    floor = op.Floor(quotient)
-    floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
-    return op.Where(op.Equal(divisor, 0), op.Div(self, divisor), floor)
+    divide = float_floor_div if dtype.is_floating_point() else floor_div
+    return divide(op, op.scalar(self, dtype), op.scalar(other, dtype))
 
 
 @op("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(op: Builder, self: Operand, other: Operand) -> Tensor:
     """remainder.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the divisor"""
     dtype = _dtype(self, other)
-    if not dtype.is_floating_point():
-        return op.Mod(self, other)
-    divisor = op.scalar(other, dtype)
-    rest = op.Mod(self, divisor, fmod=1)
-    return op.Where(_wrong_side(op, rest, divisor), op.Add(rest, divisor), rest)
-
-
-def _wrong_side(op: Builder, rest: Tensor, divisor: Tensor) -> Tensor:
-    """Where a remainder with the sign of the dividend must move by one divisor."""
-    return op.And(op.Not(op.Equal(rest, 0)), op.Xor(op.Less(rest, 0), op.Less(divisor, 0)))
+    rest = float_floor_mod if dtype.is_floating_point() else floor_mod
+    return rest(op, op.scalar(self, dtype), op.scalar(other, dtype))
 
 
 @op("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(op: Builder, self: Tensor, other: Operand) -> Tensor:
     """fmod.Tensor(Tensor self, Tensor other) -> Tensor, with the sign of the dividend"""
-    return op.Mod(self, other, fmod=1)
+    divisor = op.scalar(other, self.element)
+    return op.Mod(self, divisor, fmod=1) if self.element.is_floating_point() else trunc_mod(op, self, divisor)
 
 
 @op("aten::pow.Tensor_Scalar")
@@ -231,7 +216,7 @@ def logaddexp(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     """logaddexp(Tensor self, Tensor other) -> Tensor, from the larger one so that nothing overflows"""
     larger = op.Max(self, other)
     apart = op.Abs(op.Sub(self, other))
-    sum_ = op.Add(larger, op.Log(op.Add(op.Exp(op.Neg(apart)), 1)))
+    sum_ = op.Add(larger, log1p(op, op.Exp(op.Neg(apart))))
     return op.Where(op.Equal(self, other), op.Add(self, math.log(2)), sum_)
 
 

@@ -99,6 +99,9 @@ def _steps(op: Builder, start: Scalar, end: Scalar, step: Scalar) -> Tensor:
     """Whole numbers by `Range`. Others as eager computes them, start + i * step in double precision, which `Range`
     would add up, and does not have for half precision at all."""
     dtype = onnx_dtype(op.result.dtype)
+    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and max(abs(start), abs(end)) > 2**53:
+        # The runtime counts the steps in double (faulty_kernels.py).
+        return op.cast(op.Add(op.Mul(op.range(len(range(start, end, step))), step), start), dtype)
     if all(_is_whole(number) for number in (start, end, step)):
         return op.cast(op.Range(op.scalar(start, INT64), op.scalar(end, INT64), op.scalar(step, INT64)), dtype)
     first, last, apart = (op.scalar(number, DOUBLE) for number in (start, end, step))

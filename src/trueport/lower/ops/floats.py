@@ -7,11 +7,17 @@ import math
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
+from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 DOUBLE, INT32 = ir.DataType.DOUBLE, ir.DataType.INT32
-_DIGITS = {ir.DataType.DOUBLE: (53, -1074), ir.DataType.FLOAT: (24, -149), ir.DataType.FLOAT16: (11, -24)}
+_DIGITS = {
+    ir.DataType.DOUBLE: (53, -1074),
+    ir.DataType.FLOAT: (24, -149),
+    ir.DataType.FLOAT16: (11, -24),
+    ir.DataType.BFLOAT16: (8, -133),
+}
 """For each dtype, the digits of its mantissa, and the exponent of its smallest number."""
 
 
@@ -47,9 +53,10 @@ def frexp(op: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 @op("aten::nextafter")
 def nextafter(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     """nextafter(Tensor self, Tensor other) -> Tensor"""
-    if self.element not in _DIGITS or self.element != other.element:
-        raise NotImplementedError(f"the neighbours of a number of dtype {self.element.name.lower()} are not known")
-    digits, smallest = _DIGITS[self.element]
+    dtype = onnx_dtype(op.result.dtype)
+    if dtype not in _DIGITS or self.element != other.element:
+        raise NotImplementedError(f"the neighbours of a number of dtype {dtype.name.lower()} are not known")
+    digits, smallest = _DIGITS[dtype]
     x, towards = op.cast(self, DOUBLE), op.cast(other, DOUBLE)
     plain = is_plain(op, x)
     size = op.Abs(op.Where(plain, x, op.const(1.0, DOUBLE)))
@@ -62,7 +69,7 @@ def nextafter(op: Builder, self: Tensor, other: Tensor) -> Tensor:
     step = op.Max(op.Sub(op.Sub(exponent, float(digits)), inner), float(smallest))
     distance = times_power_of_two(op, op.const(1.0, DOUBLE), op.Where(plain, step, op.const(float(smallest), DOUBLE)))
     moved = op.Add(x, op.Where(upwards, distance, op.Neg(distance)))
-    most = float(self.element.max)
+    most = float(dtype.max)
     from_infinity = op.Mul(op.Sign(x), op.const(most, DOUBLE))
     moved = op.Where(op.IsInf(x), from_infinity, moved)
     # Beyond the largest number is infinity; a cast to a narrower dtype would round to the largest again.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from trueport.lower.builder import Builder
+from trueport.lower.division import trunc_mod
 from trueport.lower.loops import loop_while
 from trueport.lower.ops.special_gamma import spread
 from trueport.lower.series import any_of
@@ -15,13 +18,16 @@ _ROUNDS = 128
 
 @op("aten::gcd")
 def gcd(op: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """gcd(Tensor self, Tensor other) -> Tensor, by Euclid's algorithm"""
-    a, b = (spread(op, op.Abs(x), op.result.shape) for x in (self, other))
+    """gcd(Tensor self, Tensor other) -> Tensor, by Euclid's algorithm
+
+    In eager's order and with its remainders: the lowest number has no absolute value, and what comes of it has a sign.
+    """
+    a, b = (spread(op, op.Abs(x), op.result.shape) for x in (other, self))
 
     def body(i: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         a, b = states
         going = op.Not(op.Equal(b, 0))
-        rest = op.Mod(a, op.Where(going, b, op.const(1, b.element)))
+        rest = trunc_mod(op, a, op.Where(going, b, op.const(1, b.element)))
         a, b = op.Where(going, b, a), op.Where(going, rest, b)
         return any_of(op, op.Not(op.Equal(b, 0))), [a, b]
 
@@ -30,11 +36,14 @@ def gcd(op: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @op("aten::lcm")
 def lcm(op: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """lcm(Tensor self, Tensor other) -> Tensor"""
+    """lcm(Tensor self, Tensor other) -> Tensor; eager multiplies narrow integers in 32 bits"""
+    wide = ir.DataType.INT32 if self.element.itemsize < 4 else self.element
     divisor = gcd(op, self, other)
     nothing = op.Equal(divisor, 0)
-    part = op.Div(self, op.Where(nothing, op.const(1, divisor.element), divisor))
-    return op.Where(nothing, op.const(0, divisor.element), op.Abs(op.Mul(part, other)))
+    safe = op.Where(nothing, op.const(1, divisor.element), divisor)
+    part, factor, safe = (op.cast(x, wide) for x in (self, other, safe))
+    multiple = op.cast(op.Abs(op.Mul(op.Div(part, safe), factor)), self.element)
+    return op.Where(nothing, op.const(0, divisor.element), multiple)
 
 
 def integer_power(op: Builder, base: Tensor, exponent: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx_ir as ir
+import torch
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
@@ -186,12 +187,14 @@ def isclose(
 ) -> Tensor:
     """isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor"""
     same = op.Equal(self, other)
-    if self.element.is_floating_point():
-        apart = op.Abs(op.Sub(self, other))
-        near = op.LessOrEqual(apart, op.Add(op.Mul(op.Abs(other), rtol), atol))
-        # An infinite distance is never near, however wide the tolerance.
-        near = op.And(near, op.Not(op.Or(op.IsInf(apart), op.IsInf(other))))
-        same = op.Or(same, near)
-        if equal_nan:
-            same = op.Or(same, op.And(op.IsNaN(self), op.IsNaN(other)))
-    return same
+    if rtol == 0 and atol == 0 and not equal_nan:
+        return same
+    if not self.element.is_floating_point():  # eager subtracts integers as floats
+        self, other = (op.cast(x, torch.get_default_dtype()) for x in (self, other))
+        equal_nan = False
+    apart = op.Abs(op.Sub(self, other))
+    near = op.LessOrEqual(apart, op.Add(op.Mul(op.Abs(other), rtol), atol))
+    # An infinite distance is never near, however wide the tolerance.
+    near = op.And(near, op.Not(op.Or(op.IsInf(apart), op.IsInf(other))))
+    same = op.Or(same, near)
+    return op.Or(same, op.And(op.IsNaN(self), op.IsNaN(other))) if equal_nan else same

@@ -35,7 +35,28 @@ def sum_(
     op: Builder, self: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
-    return reduced(op, "ReduceSum", op.cast(self, op.result.dtype), dim, keepdim)
+    return _total(op, self, op.cast(self, op.result.dtype), dim, keepdim)
+
+
+def _total(op: Builder, before: Tensor, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:
+    """The sum of x, which is `before` in the dtype of the result.
+
+    The runtime adds integers in double (faulty_kernels.py). That is exact for counts and for what has at most 16 bits;
+    wider ones are multiplied by ones.
+    """
+    if before.element.is_floating_point() or before.element.itemsize <= 2 or not x.rank:
+        return reduced(op, "ReduceSum", x, dim, keepdim)
+    rows, length = _in_rows(op, x, dim)
+    ones = op.expand(op.const(1, x.element), (length, 1))
+    return op.reshape(op.MatMul(rows, ones), op.result.shape)
+
+
+def _in_rows(op: Builder, x: Tensor, dim: Axes) -> tuple[Tensor, Size]:
+    """What is reduced laid out as the last of two axes, and how much that is."""
+    axes = axes_of(dim, x.rank)
+    kept = [axis for axis in range(x.rank) if axis not in axes]
+    length, lines = (count([x.known_sizes[axis] for axis in group]) for group in (axes, kept))
+    return op.reshape(op.transpose(x, [*kept, *axes]), (lines, length)), length
 
 
 @op("aten::nansum")
@@ -47,7 +68,7 @@ def nansum(
     if x.element.is_floating_point():
         sizes, x = x.known_sizes, op.Where(op.IsNaN(x), op.const(0, x.element), x)
         x.settle(sizes)
-    return reduced(op, "ReduceSum", x, dim, keepdim)
+    return _total(op, self, x, dim, keepdim)
 
 
 @op("aten::mean", "aten::mean.dim")
@@ -77,7 +98,13 @@ def prod(
     op: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     """prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
-    return reduced(op, "ReduceProd", op.cast(self, op.result.dtype), dim, keepdim)
+    x = op.cast(self, op.result.dtype)
+    if x.element.is_floating_point() or self.dtype == BOOL or not x.rank:
+        return reduced(op, "ReduceProd", x, dim, keepdim)
+    rows, _ = _in_rows(op, x, dim)  # the runtime multiplies integers in double (faulty_kernels.py)
+    start = op.expand(op.const(1, x.element), (rows.known_sizes[0], 1))
+    nowhere = op.expand(op.const(0, INT64), rows.known_sizes)
+    return op.reshape(op.ScatterElements(start, nowhere, rows, axis=1, reduction="mul"), op.result.shape)
 
 
 @op("aten::amax")

@@ -49,7 +49,7 @@ def cummax(op: Builder, self: Tensor, dim: int) -> Sequence[Tensor]:
     """cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
     x = op.cast(self, ir.DataType.INT32) if self.dtype == ir.DataType.BOOL else self
     lowest = -math.inf if x.element.is_floating_point() else int(x.element.min)
-    return _extreme(op, x, dim, lowest, lambda op, x, best: op.GreaterOrEqual(x, best))
+    return _extreme(op, x, dim, lowest, lambda op, x, best: _or_nan(op, x, op.GreaterOrEqual(x, best)))
 
 
 @op("aten::cummin")
@@ -57,7 +57,12 @@ def cummin(op: Builder, self: Tensor, dim: int) -> Sequence[Tensor]:
     """cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"""
     x = op.cast(self, ir.DataType.INT32) if self.dtype == ir.DataType.BOOL else self
     highest = math.inf if x.element.is_floating_point() else int(x.element.max)
-    return _extreme(op, x, dim, highest, lambda op, x, best: op.LessOrEqual(x, best))
+    return _extreme(op, x, dim, highest, lambda op, x, best: _or_nan(op, x, op.LessOrEqual(x, best)))
+
+
+def _or_nan(op: Builder, x: Tensor, better: Tensor) -> Tensor:
+    """NaN wins over every number, and stays until the next NaN."""
+    return op.Or(op.IsNaN(x), better) if x.element.is_floating_point() else better
 
 
 def _total(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tensor:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
+from trueport.lower.division import floor_div
 from trueport.lower.ops.axes import axis_of, count
 from trueport.lower.ops.index import (
     MASKS,
@@ -126,10 +127,9 @@ def scatter_reduce(
     total = _scattered(op, start, dim, index, updates, "add")
     ones = op.expand(op.const(1, self.element), index.known_sizes)
     first = op.expand(op.const(int(include_self), self.element), self.known_sizes)
-    number = op.Max(_scattered(op, first, dim, index, ones, "add"), 1)
-    if self.element.is_floating_point():
-        return op.Div(total, number)
-    return op.Div(op.Sub(total, op.Mod(total, number)), number)
+    written = _scattered(op, first, dim, index, ones, "add")
+    number = op.Where(op.Equal(written, 0), op.const(1, self.element), written)
+    return op.Div(total, number) if self.element.is_floating_point() else floor_div(op, total, number)
 
 
 def _neutral(op: Builder, reduce: str, dtype: ir.DataType) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -13,7 +14,7 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 AnySize = int | Number
-INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
+INT64, BOOL, DOUBLE = ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.DOUBLE
 
 
 def _top(
@@ -23,10 +24,21 @@ def _top(
     if not self.rank:
         values, places = _top(op, op.reshape(self, (1,)), 1, 0, largest)
         return op.reshape(values, ()), op.reshape(places, ())
-    narrow = self.element
+    axis, narrow = axis_of(dim, self.rank), self.element
+    if narrow.is_floating_point():
+        _, places = op.many("TopK", 2, _comparable(op, self), op.shape([k]), axis=axis, largest=int(largest))
+        return op.GatherElements(self, places, axis=axis), places
     x = op.cast(self, ir.DataType.INT32) if narrow == BOOL else self
-    found = op.many("TopK", 2, x, op.shape([k]), axis=axis_of(dim, x.rank), largest=int(largest))
-    return op.cast(found[0], narrow), found[1]
+    values, places = op.many("TopK", 2, x, op.shape([k]), axis=axis, largest=int(largest))
+    return op.cast(values, narrow), places
+
+
+def _comparable(op: Builder, x: Tensor) -> Tensor:
+    """Floats as numbers that can be put in order. In eager NaN is above all; the runtime's TopK, where there is one,
+    puts the others out of order as well (faulty_kernels.py). In double there is room above infinity, but for doubles
+    themselves: there an infinity counts as the largest number, of which few models have both."""
+    bounded = op.Min(op.cast(x, DOUBLE), float(DOUBLE.max))
+    return op.Where(op.IsNaN(x), op.const(math.inf, DOUBLE), bounded)
 
 
 @op("aten::topk")
@@ -76,19 +88,29 @@ def kthvalue(op: Builder, self: Tensor, k: AnySize, dim: int = -1, keepdim: bool
 @op("aten::median.dim")
 def median_dim(op: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Sequence[Tensor]:
     """median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices); the lower of two"""
-    length = _length(self, dim)
-    return _kth(op, self, _half(length), dim, keepdim)
+    return _median(op, self, dim, keepdim)
 
 
 @op("aten::median")
 def median(op: Builder, self: Tensor) -> Tensor:
     """median(Tensor self) -> Tensor"""
-    flat = op.reshape(self, (count(self.known_sizes),))
-    return _kth(op, flat, _half(flat.known_sizes[0]), 0, False)[0]
+    return _median(op, op.reshape(self, (count(self.known_sizes),)), 0, False)[0]
 
 
-def _half(length: Size) -> Size:
-    return floor_div(length + 1, 2)
+def _median(op: Builder, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The lower of the two in the middle; the first NaN where there is one."""
+    half = floor_div(_length(self, dim) + 1, 2)
+    if not self.rank or not self.element.is_floating_point():
+        return _kth(op, self, half, dim, keepdim)
+    axis = axis_of(dim, self.rank)
+    missing = op.cast(op.IsNaN(self), ir.DataType.UINT8)
+    any_missing = op.cast(op.ReduceMax(missing, op.ints(axis), keepdims=1), BOOL)
+    middle = _kth(op, self, half, dim, True)[1]
+    places = op.Where(any_missing, op.ArgMax(missing, axis=axis, keepdims=1), middle)
+    values = op.GatherElements(self, places, axis=axis)
+    if keepdim:
+        return values, places
+    return op.Squeeze(values, op.ints(axis)), op.Squeeze(places, op.ints(axis))
 
 
 def _kth(op: Builder, self: Tensor, k: AnySize | Size, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -105,7 +127,16 @@ def unique(
     op: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Sequence[Tensor]:
     """_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False)
-    -> (Tensor, Tensor, Tensor); eager sorts whatever was asked"""
+    -> (Tensor, Tensor, Tensor); eager sorts whatever was asked
+
+    No NaN is equal to another, which the runtime's `Unique` does not know, and then loses other numbers too.
+    """
+    if self.element.is_floating_point():
+        total = count(self.known_sizes)
+        in_order, places = _top(op, op.reshape(self, (total,)), total, 0, largest=False)
+        in_order.settle((total,))
+        values, runs, counts = _runs(op, in_order, in_order, 0)
+        return values, op.reshape(op.ScatterElements(runs, places, runs, axis=0), self.known_sizes), counts
     values, _, inverse, counts = op.many("Unique", 4, self, sorted=1)
     return values, op.reshape(inverse, self.known_sizes), counts
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import onnx_ir as ir
+import torch
 
 from trueport.lower import precise
 from trueport.lower.builder import Builder
+from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.precise import function
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
@@ -74,8 +76,12 @@ def absolute(op: Builder, self: Tensor) -> Tensor:
 
 @op("aten::sign", "aten::sgn")
 def sign(op: Builder, self: Tensor) -> Tensor:
-    """sign(Tensor self) -> Tensor"""
-    return self if self.dtype == ir.DataType.BOOL else op.Sign(self)
+    """sign(Tensor self) -> Tensor; of NaN it is 0 in eager, and NaN in ONNX"""
+    if self.dtype == ir.DataType.BOOL:
+        return self
+    if not self.element.is_floating_point():
+        return op.Sign(self)
+    return op.Where(op.IsNaN(self), op.const(0, self.element), op.Sign(self))
 
 
 @op("aten::square")
@@ -93,13 +99,13 @@ def rsqrt(op: Builder, self: Tensor) -> Tensor:
 @op("aten::log2")
 def log2(op: Builder, self: Tensor) -> Tensor:
     """log2(Tensor self) -> Tensor"""
-    return op.Mul(op.Log(self), 1 / math.log(2))
+    return precise.logarithm(op, self, 2)
 
 
 @op("aten::log10")
 def log10(op: Builder, self: Tensor) -> Tensor:
     """log10(Tensor self) -> Tensor"""
-    return op.Mul(op.Log(self), 1 / math.log(10))
+    return precise.logarithm(op, self, 10)
 
 
 @op("aten::log1p", "aten::special_log1p")
@@ -128,7 +134,7 @@ def trunc(op: Builder, self: Tensor) -> Tensor:
     """trunc(Tensor self) -> Tensor"""
     if not self.element.is_floating_point():
         return self
-    return op.Where(op.Less(self, 0), op.Ceil(self), op.Floor(self))
+    return op.Mul(op.Sign(self), op.Floor(op.Abs(self)))  # -0.5 gives -0.0
 
 
 @op("aten::frac")
@@ -207,7 +213,7 @@ def nan_to_num(
     """nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor"""
     if not self.element.is_floating_point():
         return self
-    most = float(self.element.max)
+    most = float(onnx_dtype(op.result.dtype).max)
     found = op.Where(op.IsNaN(self), op.const(nan or 0.0, self.element), self)
     high = op.const(most if posinf is None else posinf, self.element)
     low = op.const(-most if neginf is None else neginf, self.element)
@@ -230,15 +236,17 @@ def rad2deg(op: Builder, self: Tensor) -> Tensor:
 @op("aten::sinc", "aten::special_sinc")
 def sinc(op: Builder, self: Tensor) -> Tensor:
     """sinc(Tensor self) -> Tensor"""
-    angle = op.Mul(self, math.pi)
-    return op.Where(op.Equal(self, 0), op.const(1.0, self.element), op.Div(op.Sin(angle), angle))
+    x = op.cast(self, ir.DataType.FLOAT) if self.dtype == ir.DataType.FLOAT16 else self  # pi has too few digits there
+    angle = op.Mul(x, math.pi)
+    return op.Where(op.Equal(x, 0), op.const(1.0, x.element), op.Div(op.Sin(angle), angle))
 
 
 @op("aten::logit", "aten::special_logit")
 def logit(op: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     """logit(Tensor self, float? eps=None) -> Tensor"""
-    if eps is not None:
-        self = op.Clip(self, eps, 1 - eps)
+    if eps is not None:  # eager has both bounds in the dtype of the tensor, where 1 - eps may be 1
+        low = torch.tensor(eps, dtype=op.result.dtype)
+        self = op.Clip(self, low.item(), (1 - low).item())
     return op.Log(op.Div(self, op.Sub(1, self)))
 
 

@@ -1,0 +1,113 @@
+"""Where an exported model knowingly gives something else than eager, and why it stays so.
+
+Each is a choice: the right answer would cost more than it is worth, or eager's own answer is an accident of its
+kernels. `docs/operators.md` shows this list; whoever compares calls at the edges can look an operator up here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NAN, INFINITY, ZERO_SIGN, OVERFLOW, TINY, TIES, OUT_OF_RANGE = (
+    "NaN",
+    "infinity",
+    "sign of zero",
+    "overflow on the way",
+    "tiny results",
+    "equal values",
+    "out of range",
+)
+"""Kinds of operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByDesign:
+    """One difference: of these operators, on such operands."""
+
+    operators: tuple[str, ...]
+    """Names of ATen operators, without overloads."""
+    operands: str
+    differs: str
+    why: str
+
+
+_POOLS = ("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+
+BY_DESIGN: tuple[ByDesign, ...] = (
+    ByDesign(
+        ("amax", "amin", "aminmax", "max", "min", "argmax", "argmin", "linalg_vector_norm"),
+        NAN,
+        "eager gives NaN and its place; ONNX Runtime passes over it",
+        "a check reads everything again: a maximum took 3 to 6 times as long (0.14 and 0.83 ms on 2 million floats), "
+        "argmax 1.6 to 5 times",
+    ),
+    ByDesign(
+        _POOLS,
+        NAN,
+        "eager gives NaN; ONNX Runtime passes over it",
+        "a right one took 3 to 4.5 times as long in 2-d (with an average of absolute values beside it), 1.4 to 3.7 "
+        "times in 1-d (as a maximum of slices), and a pool between convolutions could not be fused any more",
+    ),
+    ByDesign(
+        _POOLS,
+        INFINITY,
+        "a window of nothing but -inf gives the lowest finite number",
+        "as above; and that number itself cannot be told from -inf afterwards",
+    ),
+    ByDesign(
+        ("scatter_reduce", "index_reduce", "embedding_bag", "mode"),
+        NAN,
+        "the largest or smallest passes over NaN, or depends on its place",
+        "ONNX's ScatterElements compares so; a second scatter of marks would double it",
+    ),
+    ByDesign(
+        ("sigmoid", "silu", "glu", "lstm", "gru"),
+        TINY,
+        "float32 below about -16 gives 0, where eager gives 1e-7 and less; the error is below 2e-7",
+        "ONNX Runtime's kernel cuts its argument off; 1 / (1 + exp(-x)) is four nodes in the hottest of gates. For a "
+        "logarithm, write logsigmoid",
+    ),
+    ByDesign(
+        ("where", "masked_fill", "clamp", "maximum", "minimum", "floor_divide", "log1p", "selu", "celu"),
+        ZERO_SIGN,
+        "0.0 where eager gives -0.0, or the other way",
+        "ONNX Runtime's Where, Max and Min do not keep the sign of a zero",
+    ),
+    ByDesign(
+        ("addcmul", "add", "sub", "rsub", "hardswish", "lerp", "var", "std", "native_layer_norm"),
+        OVERFLOW,
+        "one of them overflows near the largest number, and the other does not; last digits after cancellation",
+        "eager multiplies and adds in one rounding (fma) on some processors, ONNX in two; the variance is computed "
+        "from the mean here, by a running update there",
+    ),
+    ByDesign(
+        ("fmod", "remainder"),
+        OVERFLOW,
+        "eager gives NaN where the quotient itself overflows; ONNX the exact remainder",
+        "an accident of eager's vector code: of few elements eager gives the remainder, too",
+    ),
+    ByDesign(
+        ("_to_copy", "to"),
+        OUT_OF_RANGE,
+        "a float that is too large for the integer dtype, or NaN",
+        "C++ leaves the conversion undefined; it depends on dtypes and processor in eager, too",
+    ),
+    ByDesign(
+        ("sort", "topk", "argsort", "kthvalue", "median"),
+        INFINITY,
+        "in float64 an infinity counts as equal to the largest number, where a row has both",
+        "NaN is put in order above infinity, and float64 has no number between",
+    ),
+    ByDesign(
+        ("topk",),
+        TIES,
+        "of equal values the first are taken",
+        "eager takes any: its order of equals is not documented, and changes with the number of elements",
+    ),
+    ByDesign(
+        ("pow", "ldexp", "gelu"),
+        INFINITY,
+        "float16: pow(-inf, 0.5) is NaN, in eager inf; bfloat16: gelu(inf) is inf, in eager NaN",
+        "accidents of eager's kernels for narrow floats; ONNX Runtime computes float16 in float32 on the CPU",
+    ),
+)
