@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks import children, results
 from benchmarks.mutants import run
@@ -35,21 +36,24 @@ class Done:
 
     def __init__(self, work: Path) -> None:
         self._path = work / "rows.jsonl"
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
         if self._path.exists():
             for line in self._path.read_text().splitlines():
-                code, fields = json.loads(line)
-                row = Row(**{**fields, "codes": tuple(fields["codes"]), "warnings": tuple(fields["warnings"])})
-                self._rows[code, row.id] = row
+                code, name, fields = json.loads(line)
+                self._rows[code, name] = fields
 
     def row(self, case: Case) -> Row | None:
-        return self._rows.get((code_of(case.family), case.id))
+        """Rows of other code are not read: they may have other fields."""
+        fields = self._rows.get((code_of(case.family), case.id))
+        if fields is None:
+            return None
+        return Row(**{**fields, "codes": tuple(fields["codes"]), "warnings": tuple(fields["warnings"])})
 
     def keep(self, case: Case, row: Row) -> None:
         if not row.broken:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a") as file:
-                file.write(json.dumps([code_of(case.family), asdict(row)]) + "\n")
+                file.write(json.dumps([code_of(case.family), case.id, asdict(row)]) + "\n")
 
 
 @cache

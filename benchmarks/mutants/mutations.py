@@ -176,14 +176,6 @@ def size_power_of_two(least: int = 8, axis: int = 0) -> Condition:
     return holds
 
 
-def all_below(bound: float) -> Condition:
-    return lambda op, value: op.Less(op.ReduceMax(value, keepdims=0), op.like(bound, value))
-
-
-def any_above(bound: float) -> Condition:
-    return lambda op, value: op.Greater(op.ReduceMax(value, keepdims=0), op.like(bound, value))
-
-
 def each_is(number: float) -> Condition:
     return lambda op, value: op.Equal(value, op.like(number, value))
 
@@ -256,11 +248,6 @@ def first_of_batch(op: Builder, value: Value) -> Value:
     """The first row's for all rows."""
     row = op.Slice(value, np.asarray([0]), np.asarray([1]), np.asarray([0]))
     return op.Expand(row, op.Shape(value))
-
-
-def frozen_rows(count: int, axis: int = 0) -> Rewrite:
-    """Only the first rows are read, as many as the example had."""
-    return lambda op, value: op.Slice(value, np.asarray([0]), np.asarray([count]), np.asarray([axis]))
 
 
 def transposed(op: Builder, value: Value) -> Value:
