@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases sweep-ops fuzz clean
+.PHONY: demo test lint format bench cases mutants sweep-ops fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -28,6 +28,10 @@ bench: $(READY)
 
 cases: $(READY)
 	$(BIN)/python -m benchmarks.cases
+
+# Half an hour; a run that was interrupted goes on where it stopped. `MUTANTS="--only thresholds --no-controls"` for a part.
+mutants: $(READY)
+	$(BIN)/python -m benchmarks.mutants -j 2 $(MUTANTS)
 
 # Hours, all in all; a run that was interrupted goes on where it stopped. `SWEEP="--dtypes float32 --sizes fixed"` for a part.
 sweep-ops: $(READY)

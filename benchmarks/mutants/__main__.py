@@ -19,10 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks import children, results
 from benchmarks.mutants import run
 from benchmarks.mutants.cases import Case
+from benchmarks.mutants.judge import OTHER_SIZES, OTHER_VALUES, THE_EXAMPLE
 from benchmarks.mutants.run import Row
 
 HERE = Path(__file__).resolve().parent
@@ -34,21 +36,24 @@ class Done:
 
     def __init__(self, work: Path) -> None:
         self._path = work / "rows.jsonl"
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
         if self._path.exists():
             for line in self._path.read_text().splitlines():
-                code, fields = json.loads(line)
-                row = Row(**{**fields, "codes": tuple(fields["codes"]), "warnings": tuple(fields["warnings"])})
-                self._rows[code, row.id] = row
+                code, name, fields = json.loads(line)
+                self._rows[code, name] = fields
 
     def row(self, case: Case) -> Row | None:
-        return self._rows.get((code_of(case.family), case.id))
+        """Rows of other code are not read: they may have other fields."""
+        fields = self._rows.get((code_of(case.family), case.id))
+        if fields is None:
+            return None
+        return Row(**{**fields, "codes": tuple(fields["codes"]), "warnings": tuple(fields["warnings"])})
 
     def keep(self, case: Case, row: Row) -> None:
         if not row.broken:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a") as file:
-                file.write(json.dumps([code_of(case.family), asdict(row)]) + "\n")
+                file.write(json.dumps([code_of(case.family), case.id, asdict(row)]) + "\n")
 
 
 @cache
@@ -64,20 +69,22 @@ def share(part: int, whole: int) -> str:
 
 
 def by_kind(rows: Sequence[Row]) -> str:
-    mutants = [row for row in rows if not row.control]
     lines = []
-    for kind in [*dict.fromkeys(row.kind for row in mutants), "all"]:
-        mine = [row for row in mutants if kind in (row.kind, "all")]
-        hidden = [row for row in mine if not row.on_example]
-        lines.append(
-            [
-                kind,
-                share(sum(row.found for row in mine), len(mine)),
-                share(sum(row.found for row in hidden), len(hidden)),
-                f"{sum(row.seconds for row in mine) / max(1, len(mine)):.1f}",
-            ]
-        )
+    for kind in [*dict.fromkeys(row.kind for row in rows), "all"]:
+        mine = [row for row in rows if kind in (row.kind, "all")]
+        hidden = [row for row in mine if row.takes != THE_EXAMPLE]
+        lines.append([kind, _found(mine), _found(hidden), f"{sum(row.seconds for row in mine) / len(mine):.1f}"])
     return results.table(["kind", "found", "of those that the example does not show", "seconds each"], lines)
+
+
+def by_need(rows: Sequence[Row]) -> str:
+    names = (THE_EXAMPLE, OTHER_VALUES, OTHER_SIZES)
+    lines = [[name, _found([row for row in rows if row.takes == name])] for name in names]
+    return results.table(["shown by", "found"], lines)
+
+
+def _found(rows: Sequence[Row]) -> str:
+    return share(sum(row.found for row in rows), len(rows))
 
 
 def by_control(rows: Sequence[Row]) -> str:
@@ -103,10 +110,18 @@ def report(rows: Sequence[Row]) -> str:
     missed = [row for row in mutants if not row.found]
     accused = [row for row in controls if row.found]
     models = len({row.model for row in mutants})
-    found = share(len(mutants) - len(missed), len(mutants))
-    head = f"{found} mutants of {models} models found; {len(accused)} of {len(controls)} controls accused."
+    head = f"{_found(mutants)} mutants of {models} models found; {len(accused)} of {len(controls)} controls accused."
     told = "\n".join(f"- {row.id}: {' '.join(row.codes)} {row.told[:300]}" for row in accused) or "none"
-    parts = [head, by_kind(mutants), by_control(controls), "## Missed", listing(missed), "## Accused", told]
+    parts = [
+        head,
+        by_kind(mutants),
+        by_need(mutants),
+        by_control(controls),
+        "## Missed",
+        listing(missed),
+        "## Accused",
+        told,
+    ]
     return "\n\n".join(parts)
 
 
@@ -129,9 +144,14 @@ def said(row: Row) -> str:
     if row.broken:
         return f"BROKEN {row.died}"
     if not row.counts:
-        return f"no control: {row.proof[:100]}"
+        return f"no such file: {row.absent[:100]}"
     word = ("ACCUSED" if row.found else "ok") if row.control else ("found" if row.found else "MISSED")
     return " ".join([word, *row.codes, f"{row.seconds:.1f} s", row.died])
+
+
+def _part(text: str) -> tuple[int, int]:
+    part, parts = map(int, text.split("/"))
+    return part, parts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -139,15 +159,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", metavar="REGEX", help="of `kind: model/mutant`; results/ stays as it is then")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--no-controls", action="store_true")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="K/N", help="each Nth case, from the Kth on")
     parser.add_argument("-j", "--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=180.0, help="seconds for one file")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="what was done is kept here")
     options = parser.parse_args(arguments)
+    part, parts = options.part
     chosen = [
         case
-        for case in run.cases()
-        if not (options.only and not re.search(options.only, f"{case.kind}: {case.id}"))
+        for place, case in enumerate(run.cases())
+        if re.search(options.only or "", f"{case.kind}: {case.id}")
         and not (case.control and options.no_controls)
+        and place % parts == part - 1
     ]
     if options.list:
         print("\n".join(f"{case.kind}: {case.id}" for case in chosen))
@@ -163,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = [row for row in rows if row.broken]
     for row in broken:
         print(f"broken: {row.id}: {row.died}", file=sys.stderr)
-    if not options.only and not options.no_controls and not broken:
+    if not options.only and not options.no_controls and parts == 1 and not broken:
         title = f"# Wrong files under `trueport verify`\n\n{(__doc__ or '').strip()}\n"
         results.keep("mutants", {"files": [asdict(row) for row in rows]}, f"{title}\n{text}")
     return 1 if broken else 0

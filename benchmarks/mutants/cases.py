@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.mutants import kinds
 from benchmarks.mutants.edit import Edit
 
 Call = tuple[Any, ...]
@@ -58,7 +59,10 @@ class Case:
     model: str
     kind: str
     name: str
-    control: bool = False
+
+    @property
+    def control(self) -> bool:
+        return self.kind == kinds.CONTROL
 
     @property
     def id(self) -> str:

@@ -25,6 +25,8 @@ MOST_BYTES, LARGEST_SIZE = 1 << 20, 1000
 """A wrong file that only larger inputs show is out of scope."""
 
 DOES_NOT_RUN = "does not run"
+THE_EXAMPLE, OTHER_VALUES, OTHER_SIZES = "the example", "other values", "other sizes"
+"""What it takes to show a mutant, as far as its witness tells."""
 
 
 class NotAWitness(Exception):
@@ -41,6 +43,14 @@ def shown(model: Model, path: Path, call: Call) -> str:
         return f"{DOES_NOT_RUN}: {type(error).__name__}: {' '.join(str(error).split())[:160]}"
     found = differences(expected, actual, _tolerance(expected))
     return "; ".join(found)
+
+
+def needed(model: Model, call: Call) -> str:
+    """What a witness has that the example has not."""
+    module = model.built()
+    calls = [named_leaves(module, one, {}) for one in (model.call(model.example), call)]
+    sizes = [[leaf.shape for _, leaf in leaves if isinstance(leaf, torch.Tensor)] for leaves in calls]
+    return OTHER_VALUES if sizes[0] == sizes[1] else OTHER_SIZES
 
 
 def refuse_witness(model: Model, call: Call) -> None:

@@ -49,3 +49,7 @@ FLAG = "a flag or number among the inputs"
 EQUAL_INPUTS = "two inputs equal"
 OUTPUTS = "outputs mixed up"
 OVERFLOW = "floats that overflow"
+
+DERIVED = "drawn from the graph"
+"""Nobody chose the fault or its place: see `derived.py`."""
+CONTROL = "control"

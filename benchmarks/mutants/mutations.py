@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from benchmarks.mutants.cases import Change
-from benchmarks.mutants.edit import Builder, DoesNotApply, Edit, Rewrite, Value
+from benchmarks.mutants.edit import At, Builder, DoesNotApply, Edit, Rewrite, Value
 
 Condition = Callable[[Builder, Value], Value]
 
@@ -104,36 +104,31 @@ def skip(op_type: str, nth: int = 0, operand: int = 0) -> Change:
 
 def arm(which: str, nth: int = 0) -> Change:
     """An If is replaced by one of its arms."""
+    return lambda edit: arm_of(edit, edit.node("If", nth=nth), which)
 
-    def change(edit: Edit) -> None:
-        at = edit.node("If", nth=nth)
-        index = at.index
-        inner = next(a.g for a in at.node.attribute if a.name == f"{which}_branch")
-        outputs = list(at.node.output)
-        made = [value.name for value in inner.output]
-        body = list(inner.node)
-        del at.graph.node[index]
-        for offset, node in enumerate(body):
-            at.graph.node.insert(index + offset, node)
-        op = Builder(edit, at.graph, index + len(body))
-        for value, output in zip(made, outputs, strict=True):
-            op.named(output, "Identity", value)
 
-    return change
+def arm_of(edit: Edit, at: At, which: str) -> None:
+    index = at.index
+    inner = next(a.g for a in at.node.attribute if a.name == f"{which}_branch")
+    outputs = list(at.node.output)
+    made = [value.name for value in inner.output]
+    body = list(inner.node)
+    del at.graph.node[index]
+    for offset, node in enumerate(body):
+        at.graph.node.insert(index + offset, node)
+    op = Builder(edit, at.graph, index + len(body))
+    for value, output in zip(made, outputs, strict=True):
+        op.named(output, "Identity", value)
 
 
 def rounds(most: int, nth: int = 0) -> Change:
     """A Loop stops after so many rounds."""
+    return lambda edit: rounds_of(edit, edit.node("Loop", nth=nth), most)
 
-    def change(edit: Edit) -> None:
-        at = edit.node("Loop", nth=nth)
-        at.node.input[0] = at.node.input[0] or "-"
-        if at.node.input[0] == "-":
-            edit.before(at, lambda op, value: op.constant(np.int64(most)))
-        else:
-            edit.before(at, lambda op, value: op.Min(value, np.int64(most)))
 
-    return change
+def rounds_of(edit: Edit, at: At, most: int) -> None:
+    endless = not at.node.input[0]
+    edit.before(at, lambda op, value: op.constant(np.int64(most)) if endless else op.Min(value, np.int64(most)))
 
 
 def exact_rounds(count: int, nth: int = 0) -> Change:
@@ -179,14 +174,6 @@ def size_power_of_two(least: int = 8, axis: int = 0) -> Condition:
         return op.And(op.Equal(op.BitwiseAnd(bits, lower), np.uint64(0)), op.GreaterOrEqual(size, np.int64(least)))
 
     return holds
-
-
-def all_below(bound: float) -> Condition:
-    return lambda op, value: op.Less(op.ReduceMax(value, keepdims=0), op.like(bound, value))
-
-
-def any_above(bound: float) -> Condition:
-    return lambda op, value: op.Greater(op.ReduceMax(value, keepdims=0), op.like(bound, value))
 
 
 def each_is(number: float) -> Condition:
@@ -261,11 +248,6 @@ def first_of_batch(op: Builder, value: Value) -> Value:
     """The first row's for all rows."""
     row = op.Slice(value, np.asarray([0]), np.asarray([1]), np.asarray([0]))
     return op.Expand(row, op.Shape(value))
-
-
-def frozen_rows(count: int, axis: int = 0) -> Rewrite:
-    """Only the first rows are read, as many as the example had."""
-    return lambda op, value: op.Slice(value, np.asarray([0]), np.asarray([count]), np.asarray([axis]))
 
 
 def transposed(op: Builder, value: Value) -> Value:

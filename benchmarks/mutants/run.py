@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import torch
 
 from benchmarks import children
 from benchmarks.exporters import EXPORTERS, Request
-from benchmarks.mutants import judge
-from benchmarks.mutants.cases import Case, Model
+from benchmarks.mutants import judge, kinds
+from benchmarks.mutants.cases import Call, Case, Model
+from benchmarks.mutants.derived import derive
 from benchmarks.mutants.edit import DoesNotApply, Edit
 from benchmarks.mutants.models import all_models
 from benchmarks.mutants.variations import VARIATIONS, optimised
@@ -30,9 +32,11 @@ class Row:
     name: str
     control: bool
     proof: str = ""
-    """Mutant: how the witness shows it. Control: empty, or why it is none after all (it is left out then)."""
-    on_example: bool = False
-    """Whether the example already shows it."""
+    """How the witness shows that a mutant is wrong."""
+    absent: str = ""
+    """Why there is no such file for this model, or why it is no control: it does not count then."""
+    takes: str = ""
+    """What it takes to show the mutant: the example does already, other values, or other sizes too."""
     codes: tuple[str, ...] = ()
     """The errors that `trueport verify` reported."""
     warnings: tuple[str, ...] = ()
@@ -53,7 +57,7 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        return bool(self.proof) != self.control or self.last_phase == "verify"
+        return not self.absent and not self.broken
 
     @property
     def found(self) -> bool:
@@ -67,10 +71,11 @@ def cases() -> list[Case]:
     for place, model in enumerate(all_models().values()):
         for mutant in model.mutants:
             found.append(Case(model.name, mutant.kind, mutant.name))
+        found.append(Case(model.name, kinds.DERIVED, "derived"))
         others = [*VARIATIONS][1:]
         names = ["as exported", *(others[(2 * place + turn) % len(others)] for turn in range(2)), OPTIMISED]
         names += [f"{OTHER}{peer == 'dynamo'}" for peer in model.others]
-        found += [Case(model.name, "control", name, control=True) for name in names]
+        found += [Case(model.name, kinds.CONTROL, name) for name in names]
     assert len({case.id for case in found}) == len(found)
     return found
 
@@ -82,43 +87,52 @@ def judged(case: Case, *, folder: Path, phase: children.Phase) -> Row:
     path = folder / "model.onnx"
     phase("make")
     try:
-        make(model, case, folder, path)
+        witness = make(model, case, folder, path)
     except DoesNotApply as absent:
-        if not case.control:
+        if case.kind not in (kinds.CONTROL, kinds.DERIVED):
             raise
-        return _row(case, proof=f"does not apply: {absent}")
+        return replace(_row(case), absent=str(absent))
     phase("judge")
-    proof, on_example = control_proof(model, path) if case.control else mutant_proof(model, case, folder, path)
-    row = _row(case, proof=proof, on_example=on_example)
+    if case.control:
+        row = replace(_row(case), absent=control_fault(model, path))
+    else:
+        proof, takes = mutant_proof(model, case, folder, path, model.call(witness))
+        row = replace(_row(case), proof=proof, takes=takes)
     if not row.counts:
         return row
     phase("verify")
     return _verified(row, model, path)
 
 
-def make(model: Model, case: Case, folder: Path, path: Path) -> None:
-    """Writes the file of a case."""
+def make(model: Model, case: Case, folder: Path, path: Path) -> Callable[[], Call]:
+    """Writes the file of a case. Gives the witness of a mutant."""
+    base = folder / "base.onnx"
     if case.name.startswith(OTHER):
         try:
             _export(model, "dynamo" if case.name.endswith("True") else "legacy", path)
         except Exception as error:
             raise DoesNotApply(f"{type(error).__name__}") from error
-        return
-    base = folder / "base.onnx"
+        return model.example
     _export(model, model.exporter, base)
+    if case.kind == kinds.DERIVED:
+        return derive(model, base, path)
     if case.name == OPTIMISED:
         optimised(base, path)
-        return
-    changes = VARIATIONS if case.control else {mutant.name: mutant.change for mutant in model.mutants}
+        return model.example
     edited = Edit(onnx.load(base))
-    changes[case.name](edited)
+    if case.control:
+        VARIATIONS[case.name](edited)
+        witness = model.example
+    else:
+        mutant = next(mutant for mutant in model.mutants if mutant.name == case.name)
+        mutant.change(edited)
+        witness = mutant.witness
     onnx.save(edited.model, path)
+    return witness
 
 
-def mutant_proof(model: Model, case: Case, folder: Path, path: Path) -> tuple[str, bool]:
-    """How the witness shows the fault, after the unchanged file was seen to agree on it."""
-    mutant = next(mutant for mutant in model.mutants if mutant.name == case.name)
-    witness = model.call(mutant.witness)
+def mutant_proof(model: Model, case: Case, folder: Path, path: Path, witness: Call) -> tuple[str, str]:
+    """How the witness shows the fault, after the unchanged file was seen to agree on it; and what that takes."""
     judge.refuse_witness(model, witness)
     wrong_before = judge.shown(model, folder / "base.onnx", witness)
     if wrong_before:
@@ -129,16 +143,17 @@ def mutant_proof(model: Model, case: Case, folder: Path, path: Path) -> tuple[st
     on_example = judge.shown(model, path, model.call(model.example))
     if on_example.startswith(judge.DOES_NOT_RUN):
         raise children.HarnessError(f"{case.id}: not subtle, the example {on_example}")
-    return proof, bool(on_example)
+    place = onnx.load(path).doc_string  # where a derived one was changed
+    return f"{place}: {proof}" if place else proof, judge.THE_EXAMPLE if on_example else judge.needed(model, witness)
 
 
-def control_proof(model: Model, path: Path) -> tuple[str, bool]:
-    """Why it is no control: a witness or the example on which it differs."""
+def control_fault(model: Model, path: Path) -> str:
+    """How it differs on the example or a witness: it is no control then."""
     for make_call in [model.example, *(mutant.witness for mutant in model.mutants)]:
         wrong = judge.shown(model, path, model.call(make_call))
         if wrong:
-            return wrong, make_call is model.example
-    return "", False
+            return wrong
+    return ""
 
 
 def _export(model: Model, exporter: str, path: Path) -> None:
@@ -172,13 +187,13 @@ def _verified(row: Row, model: Model, path: Path) -> Row:
     )
 
 
-def _row(case: Case, proof: str, on_example: bool = False) -> Row:
-    return Row(case.model, case.kind, case.name, case.control, proof, on_example)
+def _row(case: Case) -> Row:
+    return Row(case.model, case.kind, case.name, case.control)
 
 
 def watched(case: Case, limit: float) -> Row:
     """A case in a process of its own. What dies under `verify` found nothing, and accused nobody."""
-    row = _row(case, proof="")
+    row = _row(case)
     try:
         ending = children.run(judged, case, limit=limit)
     except children.HarnessError as broken:

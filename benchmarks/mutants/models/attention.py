@@ -8,11 +8,13 @@ from torch import Tensor, nn
 
 from benchmarks.mutants import kinds
 from benchmarks.mutants.cases import Call, Model, Mutant
-from benchmarks.mutants.edit import Edit
+from benchmarks.mutants.edit import Builder, Edit, Value
 from benchmarks.mutants.mutations import (
     INT8,
+    INT32,
     UINT8,
     at_input,
+    at_most,
     at_output,
     attributes,
     before,
@@ -119,6 +121,45 @@ class Cached(nn.Module):
         return weights @ seen, seen
 
 
+class Additive(nn.Module):
+    """A mask of zeros and ones that is added, as BERT does it."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.q, self.k = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        scores = self.q(x) @ self.k(x).transpose(1, 2) / 8**0.5
+        scores = scores + (1.0 - mask.float())[:, None, :] * -10000.0
+        return scores.softmax(-1) @ x
+
+
+class Library(nn.Module):
+    """torch's own attention, with a mask."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, :])
+
+
+class Heads(nn.Module):
+    """Four heads, split and put together again."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.transpose(-1, -2) * (width // 4) ** -0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+
+
 class Rotary(nn.Module):
     """Rotary positions."""
 
@@ -159,6 +200,36 @@ def last_row_hidden() -> Call:
 def crossed(batch: int, length: int, memory: int, lengths: list[int] | None = None) -> Call:
     given = torch.tensor(lengths) if lengths else torch.randint(1, memory + 1, (batch,))
     return torch.randn(batch, length, 8), torch.randn(batch, memory, 8), given
+
+
+def one_key_added(scale: float) -> Call:
+    x, mask = one_key(2, 9, scale)
+    return x, mask.long()
+
+
+def hidden_by_added(edit: Edit) -> None:
+    scores = edit.node("Softmax").node.input[0]
+    edit.behind(edit.node("Softmax"), lambda op, v: op.Where(op.Less(scores, np.float32(-5000)), np.float32(0), v))
+
+
+def hidden_is_mean(edit: Edit) -> None:
+    """A row whose keys are all hidden looks at all of them."""
+
+    def shown(op: Builder, value: Value) -> Value:
+        some = op.ReduceMax(op.Cast(value, to=INT32), np.asarray([1]), keepdims=1)
+        return op.Or(value, op.Equal(some, np.int32(0)))
+
+    edit.input(1, shown)
+
+
+def four_places(edit: Edit) -> None:
+    """The axes of heads and places are taken for each other where they are equally long."""
+
+    def turned(op: Builder, value: Value) -> Value:
+        square = op.Equal(op.size(value, 1), op.size(value, 2))
+        return op.Where(square, op.Reshape(op.Transpose(value, perm=[0, 2, 1, 3]), op.Shape(value)), value)
+
+    edit.before(edit.node("MatMul", nth=-2), turned)
 
 
 def hidden_gives_zero(edit: Edit) -> None:
@@ -323,6 +394,72 @@ MODELS = [
                 "new key missing in the cache",
                 at_output(1, when(place_from(12, -2), zeroed)),
                 lambda: (torch.randn(1, 1, 8), torch.randn(1, 20, 8)),
+            ),
+        ],
+    ),
+    Model(
+        "attention.additive",
+        Additive,
+        lambda: (torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.int64)),
+        ({0: "batch", 1: "length"}, {0: "batch", 1: "length"}),
+        [
+            Mutant(kinds.MASK_FILL, "adds -60", number(-10000, -60), lambda: one_key_added(30.0)),
+            Mutant(kinds.MASK_FILL, "adds -1000", number(-10000, -1000), lambda: one_key_added(120.0)),
+            Mutant(
+                kinds.FLAG,
+                "a mask of 2 counts as 1",
+                at_input(1, at_most(1)),
+                lambda: (torch.randn(2, 5, 8), torch.tensor([[1, 2, 0, 1, 1]] * 2)),
+            ),
+            Mutant(
+                kinds.HIDDEN_ROW,
+                "a hidden row is zero",
+                hidden_by_added,
+                lambda: (torch.randn(2, 5, 8), torch.tensor([[1] * 5, [0] * 5])),
+            ),
+            Mutant(
+                kinds.BATCH,
+                "mask of the first row",
+                at_input(1, first_of_batch),
+                lambda: (torch.randn(2, 5, 8), torch.tensor([[1] * 5, [1, 1, 0, 0, 0]])),
+            ),
+        ],
+    ),
+    Model(
+        "attention.library",
+        Library,
+        lambda: masked(2, 5),
+        ({0: "batch", 1: "length"}, {0: "batch", 1: "length"}),
+        [
+            Mutant(kinds.HIDDEN_ROW, "a hidden row is the mean", hidden_is_mean, last_row_hidden),
+            Mutant(
+                kinds.ROWS,
+                "keys from 110 on are hidden",
+                at_input(1, lambda op, v: op.And(v, op.Not(place_from(110, -1)(op, v)))),
+                lambda: (torch.randn(1, 120, 8), torch.ones(1, 120, dtype=torch.bool)),
+            ),
+            Mutant(kinds.SIZE, "length 24", at_output(0, when(size_is(24, 1), times(0.99))), lambda: masked(2, 24)),
+        ],
+    ),
+    Model(
+        "attention.heads",
+        Heads,
+        lambda: (torch.randn(2, 4, 16),),
+        ({0: "batch", 1: "length"},),
+        [
+            Mutant(kinds.SCALE, "scale of the whole width", number(0.5, 0.25), lambda: (torch.randn(2, 5, 16) * 2,)),
+            Mutant(kinds.AXIS, "heads for places where there are four", four_places, lambda: (torch.randn(2, 4, 16),)),
+            Mutant(
+                kinds.ROWS,
+                "queries from 66 on",
+                behind("Softmax", when(place_from(66, -2), zeroed)),
+                lambda: (torch.randn(1, 70, 16),),
+            ),
+            Mutant(
+                kinds.ELEMENTS,
+                "above 9000 weights",
+                behind("Softmax", when(elements_above(9000), times(0.99))),
+                lambda: (torch.randn(1, 50, 16),),
             ),
         ],
     ),

@@ -18,6 +18,7 @@ from benchmarks.mutants.mutations import (
     before,
     behind,
     elements_above,
+    negated,
     number,
     place_from,
     plus,
@@ -26,6 +27,7 @@ from benchmarks.mutants.mutations import (
     rows_above,
     size_is,
     size_power_of_two,
+    skip,
     times,
     when,
     zeroed,
@@ -108,6 +110,19 @@ class Overlaps(nn.Module):
         area_a = (a[:, 2:] - a[:, :2]).prod(-1)
         area_b = (b[:, 2:] - b[:, :2]).prod(-1)
         return shared / (area_a[:, None] + area_b[None, :] - shared + 1e-6)
+
+
+class Scaled(nn.Module):
+    """Logits by temperature, and the two best classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, 9)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        chances = (self.head(x) / 1.25).softmax(-1)
+        best = chances.topk(2, -1)
+        return chances, best.values[:, 0] - best.values[:, 1]
 
 
 class Heat(nn.Module):
@@ -220,7 +235,7 @@ MODELS = [
             Mutant(kinds.AXIS, "down instead of across where square", argmax_of_square, lambda: (torch.randn(5, 5),)),
             Mutant(
                 kinds.ROWS,
-                "classes from 1000 on",
+                "classes from 900 on",
                 before("ArgMin", 0, lambda op, v: op.Where(place_from(900, -1)(op, v), np.float32(1e9), v)),
                 lambda: (torch.arange(1000.0, 0, -1)[None],),
             ),
@@ -281,6 +296,15 @@ MODELS = [
                     ),
                 ),
                 lambda: (torch.ones(1, 4),),
+            ),
+            Mutant(
+                kinds.ORDER,
+                "from the 65th on the lowest",
+                at_output(
+                    0,
+                    lambda op, v: op.Where(place_from(65, -1)(op, v), op.ReduceMin(v, np.asarray([-1]), keepdims=1), v),
+                ),
+                lambda: (torch.randn(1, 80),),
             ),
             Mutant(kinds.SIZE, "33 boxes", at_output(0, when(size_is(33, 1), plus(1))), lambda: (torch.randn(1, 33),)),
             Mutant(
@@ -366,6 +390,28 @@ MODELS = [
                 lambda: (corners(80), corners(3)),
             ),
             Mutant(kinds.EPSILON, "epsilon 1e-2", number(1e-6, 1e-2), lambda: (apart(2) * 0.01, apart(2) * 0.01)),
+        ],
+    ),
+    Model(
+        "detection.scaled",
+        Scaled,
+        lambda: (torch.randn(3, 6),),
+        ({0: "batch"},),
+        [
+            Mutant(kinds.SCALE, "no temperature", skip("Div"), lambda: (torch.randn(3, 6),)),
+            Mutant(kinds.SCALE, "temperature 1.2", number(1.25, 1.2), lambda: (torch.randn(3, 6),)),
+            Mutant(
+                kinds.OVERFLOW,
+                "logits end at 80",
+                before("Softmax", 0, at_most(80)),
+                lambda: (torch.randn(3, 6) * 900,),
+            ),
+            Mutant(
+                kinds.ORDER,
+                "the wrong way round from 80 rows on",
+                at_output(1, when(rows_above(79), negated)),
+                lambda: (torch.randn(90, 6),),
+            ),
         ],
     ),
     Model(

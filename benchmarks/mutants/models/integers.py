@@ -114,7 +114,7 @@ MODELS = [
         [
             Mutant(
                 kinds.BEYOND_32,
-                "days through int32",
+                "days towards zero, in int32",
                 at_output(0, lambda op, v: op.Cast(op.Cast(op.Div("stamp", np.int64(86_400_000)), to=INT32), to=7)),
                 lambda: (torch.tensor([-5, 3]),),
             ),
@@ -199,7 +199,7 @@ MODELS = [
         [
             Mutant(
                 kinds.WRAP,
-                "sum in int16 times 64",
+                "white is not reached",
                 behind("Div", at_most(254)),
                 lambda: (torch.full((2, 2), 255, dtype=torch.uint8),) * 2,
             ),
@@ -276,7 +276,7 @@ MODELS = [
             ),
             Mutant(
                 kinds.SCAN,
-                "the first byte twice",
+                "255 is left out from byte 16 on",
                 before(
                     "CumSum",
                     0,
@@ -313,7 +313,7 @@ MODELS = [
             Mutant(kinds.TIES, "counted once", at_output(2, at_most(1)), lambda: (torch.tensor([[7, 3, 7, 7]]),)),
             Mutant(
                 kinds.BOUND,
-                "smallest starts from 1000",
+                "smallest starts from a million",
                 behind("ReduceMin", at_most(10**6)),
                 lambda: (torch.tensor([[2 * 10**6, 3 * 10**6]]),),
             ),

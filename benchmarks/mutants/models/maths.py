@@ -13,6 +13,7 @@ from benchmarks.mutants import kinds
 from benchmarks.mutants.cases import Model, Mutant
 from benchmarks.mutants.edit import Builder, Edit, Value
 from benchmarks.mutants.mutations import (
+    FLOAT,
     HALF,
     at_input,
     at_least,
@@ -65,6 +66,18 @@ class Ratio(nn.Module):
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         quotient = a / b
         return quotient, torch.isinf(quotient)
+
+
+class Reciprocal(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 1.0 / x
+
+
+class Double(nn.Module):
+    """Geodesy: coordinates in double precision."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.sin(x) * 6_378_137.0, x.floor()
 
 
 class NanMean(nn.Module):
@@ -274,6 +287,59 @@ MODELS = [
                 "only plus infinity is told",
                 attributes("IsInf", detect_negative=0),
                 lambda: (torch.tensor([-1.0]), torch.tensor([0.0])),
+            ),
+        ],
+    ),
+    Model(
+        "maths.reciprocal",
+        Reciprocal,
+        lambda: (torch.rand(4) + 0.5,),
+        ({0: "values"},),
+        [
+            Mutant(
+                kinds.ZERO_SIGN,
+                "minus zero is zero",
+                at_input(0, lambda op, v: op.Add(v, np.float32(0))),
+                lambda: (torch.tensor([-0.0, 1.0]),),
+            ),
+            Mutant(kinds.INFINITY, "at most 1e30", at_output(0, at_most(1e30)), lambda: (torch.tensor([0.0, 1.0]),)),
+            Mutant(
+                kinds.INFINITY,
+                "at most the largest float",
+                at_output(0, at_most(3.4028234663852886e38)),
+                lambda: (torch.tensor([0.0, 1.0]),),
+            ),
+            Mutant(
+                kinds.OVERFLOW,
+                "subnormal is zero",
+                at_input(0, lambda op, v: op.Where(op.Less(op.Abs(v), np.float32(1e-30)), op.Sub(v, v), v)),
+                lambda: (torch.tensor([1e-35, 1.0]),),
+            ),
+        ],
+    ),
+    Model(
+        "maths.double",
+        Double,
+        lambda: (torch.randn(3, 4, dtype=torch.float64),),
+        ({0: "rows"},),
+        [
+            Mutant(
+                kinds.APPROXIMATION,
+                "in float32",
+                at_output(0, through(FLOAT)),
+                lambda: (torch.randn(3, 4, dtype=torch.float64),),
+            ),
+            Mutant(
+                kinds.APPROXIMATION,
+                "rows from 40 on in float32",
+                at_output(0, when(rows_above(40), through(FLOAT))),
+                lambda: (torch.randn(50, 4, dtype=torch.float64),),
+            ),
+            Mutant(
+                kinds.BEYOND_24,
+                "steps through float32",
+                at_output(1, through(FLOAT)),
+                lambda: (torch.full((1, 4), 2.0**24 + 1, dtype=torch.float64),),
             ),
         ],
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -64,6 +66,22 @@ class LowerCase(nn.Module):
         word = (lowered != 32).long()
         begins = word * (1 - torch.nn.functional.pad(word, (1, 0))[:, :-1])
         return lowered, begins.cumsum(1)
+
+
+class Relative(nn.Module):
+    """T5's buckets of relative positions: exact when near, logarithmic when far, one for all beyond 128."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Embedding(32, 2)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        distance = key[None, :] - query[:, None]
+        bucket = (distance > 0).long() * 16
+        distance = distance.abs()
+        far = 8 + (torch.log(distance.float().clamp(min=1) / 8) / math.log(128 / 8) * 8).long()
+        bucket = bucket + torch.where(distance < 8, distance, far.clamp(max=15))
+        return self.bias(bucket)
 
 
 class Segments(nn.Module):
@@ -148,6 +166,29 @@ MODELS = [
                 "words restart at 100",
                 behind("CumSum", when(rows_above(100, 1), plus(-1))),
                 lambda: (text("ab " * 40),),
+            ),
+        ],
+    ),
+    Model(
+        "tables.relative",
+        Relative,
+        lambda: (torch.arange(4), torch.arange(5)),
+        ({0: "queries"}, {0: "keys"}),
+        [
+            Mutant(
+                kinds.CONSTANT,
+                "9 is near",
+                before("Less", 1, lambda op, v: op.constant(np.int64(10))),
+                lambda: (torch.tensor([0]), torch.tensor([9, 1])),
+            ),
+            Mutant(kinds.TABLE, "last bucket", entry((32, 2), 31), lambda: (torch.tensor([0]), torch.tensor([200]))),
+            Mutant(kinds.TABLE, "bucket 15", entry((32, 2), 15), lambda: (torch.tensor([500]), torch.tensor([0]))),
+            Mutant(kinds.BOUND, "buckets end at 14", number(15, 14), lambda: (torch.tensor([0]), torch.tensor([200]))),
+            Mutant(
+                kinds.SWAP,
+                "the other way round from 40 keys on",
+                at_output(0, lambda op, v: op.Where(rows_above(40)(op, "key"), op.Neg(v), v)),
+                lambda: (torch.arange(3), torch.arange(45)),
             ),
         ],
     ),
