@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,9 +13,11 @@ import torch
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
+from trueport.lower.lower import CustomTable
 from trueport.source import line_of
 from trueport.verify.arms import ArmCheck
 from trueport.verify.assumptions import first_broken, readable
+from trueport.verify.calls import check_calls
 from trueport.verify.check import Options, check_model, limits_for
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.kept_alive import kept_alive
@@ -39,10 +42,17 @@ def check_exported(
     output_names: Sequence[str],
     lower: Lower,
     run_precisely: RunEager | None = None,
+    *,
+    opset: int,
+    custom: CustomTable | None = None,
     **options: Unpack[Options],
 ) -> CheckResult:
-    """`check_model` for a file that `lower` made of `graph`."""
-    localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
+    """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
+    laboratory = Laboratory(lower, shared_worker(), limits_for(job))
+    calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
+    if any(finding.is_error for finding in calls.findings):
+        return CheckResult(diagnostics=calls.findings, calls=calls, seed=options.get("seed", 0))
+    localiser = Localiser(laboratory, dtypes_of(job))
     by_name = _by_name(job, graph)
     checked = with_indices_checked(run_eager, graph, by_name)
 
@@ -60,7 +70,7 @@ def check_exported(
             decisions, [by_name(values) for values in inputs]
         )
 
-    return check_model(
+    found = check_model(
         path,
         job,
         Reference(
@@ -78,6 +88,7 @@ def check_exported(
         locate=locate,
         unreached=unreached,
     )
+    return replace(found.with_findings(calls.findings), calls=calls)
 
 
 def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
