@@ -17,28 +17,28 @@ class CallDiffers(Diagnostic):
 
     ## Example
     ```python
-    @torch.library.custom_op("bank::keep", mutates_args=())
-    def keep(x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    def floor_divide(op, x, y):
-        return op.Cast(op.Floor(op.Div(op.Cast(x, to=1), op.Cast(y, to=1))), to=7)   # float32 has 24 bits
+    def half_up(op, x):
+        return op.Floor(op.Add(x, 0.5))              # eager rounds 2.5 to 2, and this to 3
 
     class Net(nn.Module):
         def forward(self, x):
-            return x // 7  # <- here
+            return torch.round(x)  # <- here
 
-    table = {torch.ops.aten.floor_divide.default: floor_divide}
-    trueport.export(Net().eval(), (torch.arange(5),), "net.onnx", custom_translation_table=table)
+    table = {torch.ops.aten.round.default: half_up}
+    trueport.export(Net().eval(), (torch.rand(5),), "net.onnx", custom_translation_table=table)
     ```
 
     ## Mended
     ```python
+    def half_to_even(op, x):
+        return op.Round(x)
+
     class Net(nn.Module):
         def forward(self, x):
-            return x // 7
+            return torch.round(x)
 
-    trueport.export(Net().eval(), (torch.arange(5),), "net.onnx")
+    table = {torch.ops.aten.round.default: half_to_even}
+    trueport.export(Net().eval(), (torch.rand(5),), "net.onnx", custom_translation_table=table)
     ```
 
     ## Fix
