@@ -103,7 +103,7 @@ _FREE_SIZES = names(
     "mm bmm matmul linear addmm addbmm baddbmm addmv mv dot vdot inner outer ger addr embedding gather "
     "index_select transpose t permute movedim swapaxes swapdims unsqueeze squeeze cat concat concatenate stack "
     "flip tril triu scaled_dot_product_attention batch_norm _native_batch_norm_legit_no_training "
-    "native_batch_norm cudnn_batch_norm instance_norm unbind atleast_1d atleast_2d atleast_3d ravel flatten "
+    "native_batch_norm cudnn_batch_norm instance_norm atleast_1d atleast_2d atleast_3d ravel flatten "
     "diagonal nonzero argwhere masked_select"
 )
 """Besides pointwise operators and those along an axis: none of their arguments is tied to a size of their tensors."""
@@ -125,8 +125,7 @@ LINEAR_ALGEBRA = names(
 answers. The check of the whole model measures it."""
 MASKED = names("softmax _softmax log_softmax _log_softmax _safe_softmax logsumexp scaled_dot_product_attention softmin")
 """Operators to which models give masked scores: -1e9, the lowest float or -inf in all of a row is nothing unusual."""
-ANY_OF_TIES = names("topk kthvalue median nanmedian mode")
-"""Operators of which torch does not say which of several equal values' indices they give."""
+_ANY_OF_TIES = names("topk kthvalue median nanmedian mode")
 
 
 def base_name(op: OpOverload) -> str:
@@ -219,6 +218,15 @@ def named_arguments(node: Node) -> dict[str, Any]:
     found: dict[str, Any] = {each.name: each.default_value for each in arguments if each.has_default_value()}
     found |= {each.name: given for each, given in zip(arguments, node.args, strict=False)}
     return found | dict(node.kwargs)
+
+
+def gives_any_of_ties(node: Node, at: int) -> bool:
+    """Whether a result is an index of which torch does not say whose it is where several values are equal."""
+    assert isinstance(node.op, OpOverload)
+    name = base_name(node.op)
+    if name in ("sort", "argsort"):
+        return at == (1 if name == "sort" else 0) and not named_arguments(node).get("stable")
+    return at == 1 and name in _ANY_OF_TIES
 
 
 def draws_random(node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from trueport.capture.graph import Graph, Value
 from trueport.verify.calls.call import Call
 from trueport.verify.calls.edges import Level, level_of
 from trueport.verify.calls.judging import differing
-from trueport.verify.calls.kinds import ANY_OF_TIES, Kind, base_name, exactness_of, named_arguments
+from trueport.verify.calls.kinds import Kind, exactness_of, gives_any_of_ties, named_arguments
 from trueport.verify.calls.piece import eager_on, feeds_of, graph_of
 from trueport.verify.calls.trials import TooLarge, Trial, trials
 from trueport.verify.onnx_program import Laboratory
@@ -49,7 +50,14 @@ class Outcome:
 
 
 def run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool = False) -> Outcome:
-    """Until an ordinary operand shows a difference."""
+    """Until an ordinary operand shows a difference. A call that we do not know how to try is one that was not run."""
+    try:
+        return _run_call(call, laboratory, whole, full)
+    except Exception as error:  # noqa: BLE001  one of a thousand operators; what there is to say of the others stands
+        return Outcome(not_run=f"no way to try it ({type(error).__name__}: {error})")
+
+
+def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> Outcome:
     outcome = Outcome()
     pieces: dict[tuple[Any, ...], list[tuple[Trial, Sequence[Any]]]] = {}
     try:
@@ -109,9 +117,14 @@ def _run_piece(
 
 def _expected(call: Call, trial: Trial, tensors: Sequence[torch.Tensor]) -> Sequence[Any] | None:
     try:
-        return eager_on(call, trial.sizes, tensors)
+        found = eager_on(call, trial.sizes, tensors)
     except Exception:  # noqa: BLE001  torch raises what it likes; operands that eager refuses are no test
         return None
+    if len(found) != len(call.node.outputs):  # `unbind` of another size is another call, and so is `squeeze`
+        return None
+    pairs = zip(call.node.outputs, found, strict=True)
+    same_rank = all(len(out.shape) == got.dim() for out, got in pairs if isinstance(out, Value))
+    return found if same_rank else None
 
 
 def _failed(trial: Trial, failure: WorkerFailure, outcome: Outcome) -> None:
@@ -131,7 +144,7 @@ def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: Tenso
         right_form, form = (f"{str(each.dtype).removeprefix('torch.')}{list(each.shape)}" for each in (right, got))
         outcome.note(Shown(Level.ORDINARY, _operands_words(trial, None), right_form, form, trial))
         return
-    if at and base_name(call.op) in ANY_OF_TIES and not right.is_floating_point():
+    if gives_any_of_ties(call.node, at):
         right, got = _where_they_point(call, trial, right), _where_they_point(call, trial, got)
     exactness = exactness_of(call.node, output if isinstance(output, Value) else Value(right.dtype, ()))
 
@@ -142,7 +155,7 @@ def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: Tenso
     wrong = differing(right.detach(), got, exactness, at, again)
     if wrong is None:
         return
-    levels = _levels(trial, tuple(right.shape)) if call.kind is Kind.POINTWISE else None
+    levels = _levels(trial, right) if call.kind is Kind.POINTWISE else None
     for each in Level:
         of_level = wrong if levels is None else wrong & (levels == int(each))
         if (levels is None and each is not level) or not bool(of_level.any()):
@@ -167,11 +180,15 @@ def _where_they_point(call: Call, trial: Trial, index: torch.Tensor) -> torch.Te
     return values if keeps else values.squeeze(dim)
 
 
-def _levels(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
-    """Of each element of a pointwise result: the highest of its operands'."""
-    found = torch.zeros(shape, dtype=torch.int64)
+def _levels(trial: Trial, result: torch.Tensor) -> torch.Tensor:
+    """Of each element of a pointwise result: the highest of its operands'. Beyond a narrower result all are extreme."""
+    found = torch.zeros(result.shape, dtype=torch.int64)
+    most = torch.finfo(result.dtype).max if result.is_floating_point() else math.inf
     for tensor in trial.tensors:
-        found = torch.maximum(found, level_of(tensor).expand(shape))
+        found = torch.maximum(found, level_of(tensor).expand(result.shape))
+        if tensor.is_floating_point() and tensor.element_size() > result.element_size():
+            beyond = (tensor.abs() > most) & tensor.isfinite()
+            found = torch.maximum(found, torch.where(beyond, int(Level.EXTREME), 0).expand(result.shape))
     return found
 
 

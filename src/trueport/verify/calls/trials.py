@@ -145,7 +145,7 @@ class _Draw:
             return values
         divides = self.name in ("div", "divide", "floor_divide", "remainder", "fmod", "__rdiv__")
         numbers = values.tolist()
-        if self.name in ("div", "divide") and at == 0:
+        if self.name in ("div", "divide", "lcm"):
             numbers = [number for number in numbers if number != torch.iinfo(dtype).min]
         if divides and at == len(self.call.operands) - 1 and len(self.call.operands) > 1:
             numbers = [number for number in numbers if number != 0]
