@@ -1,8 +1,8 @@
 """`python -m benchmarks.edges`: every translated operator in every dtype, call by call, on edge operands.
 
 The calls are those into which torch's own samples of an operator are captured; each distinct one is lowered and run by
-itself, with all pairs of 8-bit integers. What was found is kept in `results/edges/`, one line per operator and dtype, as
-it goes: a run that was interrupted goes on where it stopped.
+itself, with all pairs of 8-bit integers. What was found is kept in `results/edges/`, one line per operator and dtype,
+as it goes: a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
