@@ -50,8 +50,6 @@ def check_exported(
     """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
     laboratory = Laboratory(lower, shared_worker(), limits_for(job))
     calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
-    if any(finding.is_error for finding in calls.findings):
-        return CheckResult(diagnostics=calls.findings, calls=calls, seed=options.get("seed", 0))
     localiser = Localiser(laboratory, dtypes_of(job))
     by_name = _by_name(job, graph)
     checked = with_indices_checked(run_eager, graph, by_name)
@@ -88,7 +86,20 @@ def check_exported(
         locate=locate,
         unreached=unreached,
     )
-    return replace(found.with_findings(calls.findings), calls=calls)
+    return replace(found, diagnostics=_together(found.diagnostics, calls.findings), calls=calls)
+
+
+def _together(of_model: Sequence[Diagnostic], of_calls: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Where the whole model shows what a call of the line showed, that is one finding: the one with an input."""
+    shown = {finding.where for finding in of_model if finding.is_error} - {None}
+    by_itself = {finding.where: finding for finding in reversed(of_calls) if finding.where in shown}
+    told = [
+        replace(finding, seen=(*finding.seen, f"{call.message}; {call.seen[0]}"))
+        if finding.is_error and (call := by_itself.get(finding.where)) is not None
+        else finding
+        for finding in of_model
+    ]
+    return (*told, *(finding for finding in of_calls if finding.where not in by_itself))
 
 
 def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:

@@ -141,6 +141,8 @@ class _Draw:
         """Without what eager cannot survive or does not define: the lowest integer over -1 ends its process where it
         divides by the machine's instruction, no integer is divided by zero, none shifted by what it does not have."""
         dtype = values.dtype
+        if "polynomial" in self.name and at == 1:  # eager counts up to the order
+            return torch.arange(6).to(dtype)
         if dtype.is_floating_point or dtype is torch.bool:
             return values
         divides = self.name in ("div", "divide", "floor_divide", "remainder", "fmod", "__rdiv__")
