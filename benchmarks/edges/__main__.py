@@ -8,20 +8,17 @@ as it goes: a run that was interrupted goes on where it stopped.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import children, results
-from benchmarks.edges import tables
-from benchmarks.edges.sweep import Seen, Swept, sweep
+from benchmarks.edges import kept, tables
+from benchmarks.edges.sweep import Swept, sweep
 from benchmarks.ops.samples import UNINITIALISED, operators
 
 VARIANTS = "float32 int64 int32 uint8 int8 bool float64 float16 bfloat16 int16".split()
-FOLDER = results.FOLDER / "edges"
 _BATCH = 12
 
 
@@ -30,19 +27,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results.circumstances()
     children.preload(["onnxscript", "trueport.api", "benchmarks.edges.sweep", "benchmarks.edges.preloaded"])
     for variant in options.dtypes:
-        file = FOLDER / f"{variant}.jsonl"
+        file = kept.FOLDER / f"{variant}.jsonl"
         if options.fresh:
             file.unlink(missing_ok=True)
         _sweep(variant, file, options)
-    tables.write(FOLDER)
+    tables.write(VARIANTS)
     return 0
 
 
 def _sweep(variant: str, file: Path, options: argparse.Namespace) -> None:
-    kept = {swept.operator: swept for swept in read(file)}
-    known = {call.signature for swept in kept.values() for call in swept.calls}
+    before = {swept.operator: swept for swept in kept.read(file)}
+    known = {call.digest for swept in before.values() for call in swept.calls}
     wanted = [name for name in operators(variant) if options.only is None or re.search(options.only, name)]
-    todo = [name for name in wanted if name not in kept and name not in UNINITIALISED]
+    todo = [name for name in wanted if name not in before and name not in UNINITIALISED]
     while todo:
         batch, todo = todo[:_BATCH], todo[_BATCH:]
         ending = children.run(sweep, batch, variant, known, options.samples, limit=options.limit)
@@ -50,12 +47,12 @@ def _sweep(variant: str, file: Path, options: argparse.Namespace) -> None:
             culprit = ending.last_phase
             print(f"{variant} {culprit}: {ending.died}", file=sys.stderr, flush=True)
             at = batch.index(culprit) if culprit in batch else 0
-            _add(file, Swept(batch[at], (), 0, f"ended its process: {ending.died}"))
+            kept.add(file, Swept(batch[at], (), 0, f"ended its process: {ending.died}"))
             todo = [*batch[:at], *batch[at + 1 :], *todo]
             continue
         for swept in ending.value:
-            _add(file, swept)
-            known |= {call.signature for call in swept.calls}
+            kept.add(file, swept)
+            known |= {call.digest for call in swept.calls}
             differing = [call for call in swept.calls if call.shown]
             print(f"{variant} {swept.operator}: {len(swept.calls)} calls, {len(differing)} differ", file=sys.stderr)
             for call in differing:
@@ -64,21 +61,6 @@ def _sweep(variant: str, file: Path, options: argparse.Namespace) -> None:
                         f"    {level} {call.operator} {call.dtypes}: {operands[:100]} -> {eager} | {runtime}",
                         flush=True,
                     )
-
-
-def _add(file: Path, swept: Swept) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lines:
-        lines.write(json.dumps(asdict(swept), separators=(",", ":")) + "\n")
-
-
-def read(file: Path) -> Iterator[Swept]:
-    if not file.exists():
-        return
-    for line in file.read_text().splitlines():
-        content = json.loads(line)
-        calls = tuple(Seen(**{**call, "shown": tuple(map(tuple, call["shown"]))}) for call in content.pop("calls"))
-        yield Swept(calls=calls, **content)
 
 
 def _parser() -> argparse.ArgumentParser:

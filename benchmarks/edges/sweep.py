@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class Seen:
 
     operator: str
     dtypes: str
-    signature: str
+    call: str
+    """Its arguments, as its signature has them."""
+    digest: str
     runs: int
     not_run: str
     shown: tuple[tuple[str, str, str, str], ...]
@@ -52,7 +55,7 @@ class Swept:
 def sweep(
     operators: Sequence[str], variant: str, known: Collection[str], limit: int, *, folder: Path, phase: Phase
 ) -> list[Swept]:
-    """A few operators one after the other. `known` are the signatures that need not be run again."""
+    """A few operators one after the other. `known` are the digests of calls that need not be run again."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     met = set(known)
@@ -84,8 +87,8 @@ def _swept(name: str, variant: str, met: set[str], limit: int, laboratory: Labor
             continue
         captured += 1
         for call in calls_of(graph, OPSET).distinct:
-            if call.signature not in met:
-                met.add(call.signature)
+            if (digest := _digest(call)) not in met:
+                met.add(digest)
                 seen.append(_seen(call.on_any_values(), graph, laboratory))
     return Swept(name, tuple(seen), captured, refused)
 
@@ -97,4 +100,9 @@ def _seen(call: Call, graph: Graph, laboratory: Laboratory) -> Seen:
         (level.name.lower(), shown.operands[:300], shown.eager[:80], shown.runtime[:200])
         for level, shown in sorted(outcome.shown.items())
     )
-    return Seen(str(call.op), dtypes, call.signature[:400], outcome.runs, outcome.not_run, shown)
+    arguments = call.signature.split(" | ")[2][:120]
+    return Seen(str(call.op), dtypes, arguments, _digest(call), outcome.runs, outcome.not_run, shown)
+
+
+def _digest(call: Call) -> str:
+    return hashlib.sha256(call.signature.encode()).hexdigest()[:16]

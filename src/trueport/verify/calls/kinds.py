@@ -78,8 +78,8 @@ _PRODUCT = names(
     "mm bmm matmul linear addmm addbmm baddbmm addmv mv dot vdot inner outer ger addr einsum tensordot bilinear "
     "convolution _convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d index_add "
     "scatter_add cumulative_trapezoid trapezoid trace avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
-    "adaptive_avg_pool2d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool3d chain_matmul kron cross "
-    "linalg_cross diff col2im embedding_bag"
+    "adaptive_avg_pool2d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool3d chain_matmul kron "
+    "diff col2im embedding_bag"
 )
 _LINEAR_SUMS = _PRODUCT | names("sum mean nansum nanmean cumsum add sub rsub addcmul lerp")
 """Operators whose error is to be held against the same operator on the magnitudes of its operands."""

@@ -393,13 +393,14 @@ class _Draw:
             case "-inf":
                 return torch.full((count,), -math.inf, dtype=torch.float64)
             case "huge":  # what multiplies two of them is to stay finite
-                exact = self.call.kind is Kind.ALONG and exactness_of(self.call.node, self._result()) is Exactness.EXACT
-                return normal.clamp(-3, 3) * (facts.max / 8 if exact else facts.max**0.5 / 64)
+                return normal.clamp(-3, 3) * (facts.max / 8 if self._is_exact() else facts.max**0.5 / 1024)
             case "tiny":
                 return normal * facts.smallest_normal
             case "edges":
-                edges = torch.cat([edge_values(dtype, Level.ORDINARY), edge_values(dtype, Level.EXTREME)])
-                return edges.double()[(at.long() * 7) % len(edges)]
+                edges = torch.cat([edge_values(dtype, Level.ORDINARY), edge_values(dtype, Level.EXTREME)]).double()
+                if not self._is_exact():
+                    edges = edges[edges.abs() <= facts.max**0.5 / 1024]
+                return edges[(at.long() * 7) % len(edges)]
             case "one NaN":
                 return torch.where(at == count // 2, math.nan, normal)
             case "one inf":
@@ -408,6 +409,9 @@ class _Draw:
                 return torch.where(at == count // 2, -math.inf, normal)
             case _:
                 return torch.full((count,), math.nan, dtype=torch.float64)
+
+    def _is_exact(self) -> bool:
+        return exactness_of(self.call.node, self._result()) is Exactness.EXACT
 
     def _result(self) -> Value:
         return next(out for out in self.call.node.outputs if isinstance(out, Value))
