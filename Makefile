@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases mutants sweep-ops fuzz clean
+.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -36,6 +36,10 @@ mutants: $(READY)
 # Hours, all in all; a run that was interrupted goes on where it stopped. `SWEEP="--dtypes float32 --sizes fixed"` for a part.
 sweep-ops: $(READY)
 	$(BIN)/python -m benchmarks.ops $(SWEEP)
+
+# An hour or two; goes on where it stopped. `EDGES="--dtypes int8"` for a part.
+sweep-edges: $(READY)
+	$(BIN)/python -m benchmarks.edges $(EDGES)
 
 # make fuzz N=3000 SEED=7: that many random programs; failing ones are kept in build/fuzz
 N ?= 300

@@ -29,6 +29,14 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert not left, f"left behind: {left}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def calls_are_remembered_for_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Not among the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRUEPORT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def torch_is_left_as_it_was() -> Iterator[None]:
     """Or else a later test fails, far away, and only in some orders."""

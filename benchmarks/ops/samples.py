@@ -89,7 +89,7 @@ def subjects(name: str, variant: str, free: bool, limit: int | None) -> Iterator
     """The samples of one operator, in torch's order. Samples are drawn twice: the second draw is other values of the
     same structure, which eager accepts because torch made them so."""
     dtype = getattr(torch, variant)
-    first, second = _drawn(name, dtype, seed=0), _drawn(name, dtype, seed=1)
+    first, second = drawn(name, dtype, seed=0), drawn(name, dtype, seed=1)
     if isinstance(first, Unmeasurable):
         yield first
         return
@@ -110,7 +110,7 @@ def chosen(count: int, limit: int | None) -> list[int]:
     return first + [len(first) + int(i * step + step / 2) for i in range(rest)]
 
 
-def _drawn(name: str, dtype: torch.dtype, seed: int) -> list[_Call] | Unmeasurable:
+def drawn(name: str, dtype: torch.dtype, seed: int) -> list[_Call] | Unmeasurable:
     torch.manual_seed(seed)
     np.random.seed(seed)
     try:

@@ -27,6 +27,8 @@ line says how many operators were measured at which commit. Variants that are no
 *faithful*: exported, and equal. *diagnosed*: refused at the line of the call, with a code. *refused*: refused without a
 line. *silent*: exported, and something else than eager. *invalid*: does not load or run. *crashed*: the tool died or
 ran into the time limit. *not measurable*: eager refuses the sample, is random, or gives nothing that a model could.
+
+What differs by design, at NaN, infinities and extreme magnitudes, is in [edges.md](edges.md).
 """
 
 

@@ -233,6 +233,8 @@ class Run:
                 carried_outputs(graph),
                 lambda part: lower(part, self.opset, self.custom),
                 Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
+                opset=self.opset,
+                custom=self.custom,
                 **asked,
             )
         finally:

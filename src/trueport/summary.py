@@ -20,10 +20,20 @@ from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
-from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, TensorSummary, Verdict, Way
+from trueport.report import (
+    CallsSummary,
+    CheckedInput,
+    DecisionSummary,
+    Report,
+    SizeSummary,
+    TensorSummary,
+    Verdict,
+    Way,
+)
 from trueport.report.versions import installed_versions
 from trueport.source import Place, Where
 from trueport.verify.assumptions import readable
+from trueport.verify.calls import CallsChecked
 from trueport.verify.results import CheckedInput as Checked
 from trueport.verify.results import CheckResult
 from trueport.verify.tally import Decision, way_words
@@ -152,6 +162,7 @@ def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
     if checked is None:
         return {}
     return {
+        "calls": _calls(checked.calls),
         "checks": tuple(_checked(each, checked.by_distribution) for each in checked.checked),
         "verified": checked.agrees,
         "decisions": tuple(_decision(each) for each in checked.decisions),
@@ -163,6 +174,12 @@ def checked_facts(checked: CheckResult | None) -> dict[str, Any]:
         "tolerances": {name: _tolerance(checked, name) for name in checked.tolerances},
         "seed": checked.seed,
     }
+
+
+def _calls(calls: CallsChecked | None) -> CallsSummary | None:
+    if calls is None:
+        return None
+    return CallsSummary(calls.distinct, calls.equal, calls.remembered, calls.runs, calls.not_run, calls.by_design)
 
 
 def _tolerance(checked: CheckResult, name: str) -> str:

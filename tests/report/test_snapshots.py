@@ -98,6 +98,7 @@ BY_CHANCE = [
     (r"(eager|ONNX) -?[\d.]+ ± [\d.]+", r"\1 …"),
     (r"\d+ runs of eager, \d+ of", "… runs of eager, … of"),
     (r"differ by [\d.]+, where chance explains [\d.]+", "differ by …, where chance explains …"),
+    (r" \(\d+ remembered\)", ""),
     (r"(memory limit while running the example): .*", r"\1: …"),
 ]
 """What the time that a machine has, or its memory, decides."""

@@ -110,7 +110,7 @@ class Lowering:
         self.weights = Weights(self.op, graph.weights)
         self.twins = Twins()
         self._tensors: dict[Value, Tensor] = {}
-        self._used = self.op.used = _used(graph)
+        self._used = self.op.used = used_values(graph)
 
     # The ends
 
@@ -292,7 +292,7 @@ class Lowering:
                 self.bind(value, Tensor(self.op, self.op.new_name("missing"), onnx_dtype(value.dtype), sizes))
 
 
-def _used(graph: Graph) -> set[object]:
+def used_values(graph: Graph) -> set[object]:
     """The values that something reads. Results for the backward pass, that nobody reads, need no translation."""
     found: set[object] = set()
 

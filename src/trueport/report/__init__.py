@@ -2,6 +2,7 @@
 
 from trueport.report.model import (
     SUFFIXES,
+    CallsSummary,
     CheckedInput,
     DecisionSummary,
     Report,
@@ -13,6 +14,7 @@ from trueport.report.model import (
 
 __all__ = [
     "SUFFIXES",
+    "CallsSummary",
     "CheckedInput",
     "DecisionSummary",
     "Report",

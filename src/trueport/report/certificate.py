@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trueport.report.model import CheckedInput, DecisionSummary, Report
+from trueport.report.model import CallsSummary, CheckedInput, DecisionSummary, Report
 
 SCHEMA = 1
 SUFFIX = ".proof.json"
@@ -51,6 +51,7 @@ def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
             {"name": size.name, "minimum": size.minimum, "maximum": size.maximum} for size in report.free_sizes
         ],
         "constants": dict(report.constants),
+        "calls": _calls(report.calls),
         "check": {
             "seed": report.seed,
             "compared": [_compared(one) for one in report.checks],
@@ -74,6 +75,18 @@ def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
             }
             for found in report.diagnostics
         ],
+    }
+
+
+def _calls(calls: CallsSummary | None) -> dict[str, Any] | None:
+    if calls is None:
+        return None
+    return {
+        "distinct": calls.distinct,
+        "equal_on_edge_operands": calls.equal,
+        "remembered": calls.remembered,
+        "not_run": dict(calls.not_run),
+        "differ_by_design": list(calls.by_design),
     }
 
 

@@ -97,6 +97,33 @@ class DecisionSummary:
         return f"{Path(self.where.file).name}:{self.where.line} `{self.text}`: {ways}"
 
 
+@dataclass(frozen=True, slots=True)
+class CallsSummary:
+    """The distinct calls of the model, each run by itself on edge operands of its dtypes."""
+
+    distinct: int
+    equal: int
+    """Those that gave what eager gives, on every finite operand that was tried."""
+    remembered: int
+    """Those of them that an earlier check had shown, with the same versions."""
+    runs: int
+    not_run: Mapping[str, str]
+    """Operators that were not run by themselves, each with the reason."""
+    by_design: tuple[str, ...]
+    """Where runtime and eager differ on NaN or infinity only."""
+
+    def __str__(self) -> str:
+        known = f" ({self.remembered} remembered)" if self.remembered else ""
+        text = f"{self.distinct} distinct, {self.equal} equal on edge operands{known}"
+        if not self.not_run:
+            return text
+        reasons: dict[str, list[str]] = {}
+        for operator, reason in self.not_run.items():
+            reasons.setdefault(reason, []).append(operator)
+        told = "; ".join(f"{', '.join(sorted(named))} ({reason})" for reason, named in reasons.items())
+        return f"{text}, not run: {told}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything there is to tell about one export. Reads from top to bottom as a user would ask."""
@@ -115,6 +142,8 @@ class Report:
     """Arguments that became part of the model, with their value as text."""
     assumptions: tuple[str, ...] = ()
     nodes: int | None = None
+    calls: CallsSummary | None = None
+    """None where the file is not of our making: then nothing is known of its calls."""
     checks: tuple[CheckedInput, ...] = ()
     decisions: tuple[DecisionSummary, ...] = ()
     """The branches and loops that decide when the model runs."""

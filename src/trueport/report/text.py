@@ -162,6 +162,9 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("free sizes", report.free_sizes)
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
+    if report.calls is not None:
+        differ = (f"differs by design: {one}" for one in report.calls.by_design)
+        yield from listed("calls", [report.calls, *differ])
     yield from listed("checked", _checked(report.checks))
     yield from listed("not decided", _first(report.undecided))
     if report.endless:

@@ -45,6 +45,15 @@ class Models:
         self.sessions: dict[int, Any] = {}
 
     def load(self, header: Header) -> Header:
+        session = self.session(header["path"], header)
+        self.sessions[header["session"]] = session
+        return {
+            "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
+            "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
+        }
+
+    def session(self, model: str | bytes, header: Header) -> Any:
+        """Of a file, or of the bytes of one."""
         limit_memory(header["memory"])
         options = self.runtime.SessionOptions()
         options.graph_optimization_level = getattr(self.runtime.GraphOptimizationLevel, header["optimisation"])
@@ -55,27 +64,40 @@ class Models:
         options.log_severity_level = 4
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            session = self.runtime.InferenceSession(header["path"], options, providers=["CPUExecutionProvider"])
+            return self.runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions have no common base below Exception
             raise refusal_of("cannot-load", error) from error
-        self.sessions[header["session"]] = session
-        return {
-            "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
-            "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
-        }
 
     def run(self, header: Header, blobs: Sequence[bytes]) -> tuple[Header, list[Blob]]:
-        session = self.sessions[header["session"]]
+        return self.run_session(self.sessions[header["session"]], header["feeds"], blobs)
+
+    def run_session(self, session: Any, feeds: list[Any], blobs: Sequence[bytes]) -> tuple[Header, list[Blob]]:
         try:
-            feeds = {
+            given = {
                 name: self.tensor(element_type, shape, blob)
-                for (name, element_type, shape), blob in zip(header["feeds"], blobs, strict=True)
+                for (name, element_type, shape), blob in zip(feeds, blobs, strict=True)
             }
-            outputs = outputs_of(self.runtime, session, feeds)
+            outputs = outputs_of(self.runtime, session, given)
         except Exception as error:  # as above
             raise refusal_of("refuses-input", error) from error
         described = [{**output, "tensors": [tensor[:2] for tensor in output["tensors"]]} for output in outputs]
         return {"outputs": described}, [tensor[2] for output in outputs for tensor in output["tensors"]]
+
+    def run_once(self, header: Header, blobs: list[bytes]) -> tuple[Header, list[Blob]]:
+        """A small model that is not kept, on several inputs: one answer for each, which may be a refusal."""
+        session = self.session(blobs[0], header)
+        answers: list[Header] = []
+        found: list[Blob] = []
+        at = 1
+        for feeds in header["runs"]:
+            try:
+                result, outputs = self.run_session(session, feeds, blobs[at : at + len(feeds)])
+                answers.append(result)
+                found += outputs
+            except Refusal as refusal:
+                answers.append({"kind": refusal.kind, "detail": str(refusal)})
+            at += len(feeds)
+        return {"runs": answers}, found
 
     def tensor(self, element_type: int, shape: list[int], blob: bytes) -> Any:
         value = self.runtime.OrtValue.ortvalue_from_shape_and_type(shape, element_type)
@@ -183,8 +205,8 @@ def send(target: BinaryIO, header: Header, blobs: Sequence[Blob] = ()) -> None:
 
 def answer(models: Models, header: Header, blobs: list[bytes]) -> tuple[Header, list[Blob]]:
     try:
-        if header["do"] == "run":
-            result, outputs = models.run(header, blobs)
+        if header["do"] in ("run", "run once"):
+            result, outputs = models.run(header, blobs) if header["do"] == "run" else models.run_once(header, blobs)
             return {"ok": True, **result}, outputs
         return {"ok": True, **(models.load(header) if header["do"] == "load" else models.unload(header))}, []
     except Refusal as refusal:

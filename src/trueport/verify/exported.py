@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,9 +13,11 @@ import torch
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
+from trueport.lower.lower import CustomTable
 from trueport.source import line_of
 from trueport.verify.arms import ArmCheck
 from trueport.verify.assumptions import first_broken, readable
+from trueport.verify.calls import check_calls
 from trueport.verify.check import Options, check_model, limits_for
 from trueport.verify.comparing import dtypes_of
 from trueport.verify.kept_alive import kept_alive
@@ -39,10 +42,15 @@ def check_exported(
     output_names: Sequence[str],
     lower: Lower,
     run_precisely: RunEager | None = None,
+    *,
+    opset: int,
+    custom: CustomTable | None = None,
     **options: Unpack[Options],
 ) -> CheckResult:
-    """`check_model` for a file that `lower` made of `graph`."""
-    localiser = Localiser(Laboratory(lower, shared_worker(), limits_for(job)), dtypes_of(job))
+    """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
+    laboratory = Laboratory(lower, shared_worker(), limits_for(job))
+    calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
+    localiser = Localiser(laboratory, dtypes_of(job))
     by_name = _by_name(job, graph)
     checked = with_indices_checked(run_eager, graph, by_name)
 
@@ -58,7 +66,7 @@ def check_exported(
         budget = options.get("budget", Budget())
         return ArmCheck(graph, localiser, budget.arms).findings(decisions, [by_name(values) for values in inputs])
 
-    return check_model(
+    found = check_model(
         path,
         job,
         Reference(
@@ -76,6 +84,20 @@ def check_exported(
         locate=locate,
         unreached=unreached,
     )
+    return replace(found, diagnostics=_together(found.diagnostics, calls.findings), calls=calls)
+
+
+def _together(of_model: Sequence[Diagnostic], of_calls: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Where the whole model shows what a call of the line showed, that is one finding: the one with an input."""
+    shown = {finding.where for finding in of_model if finding.is_error} - {None}
+    by_itself = {finding.where: finding for finding in reversed(of_calls) if finding.where in shown}
+    told = [
+        replace(finding, seen=(*finding.seen, f"{call.message}; {call.seen[0]}"))
+        if finding.is_error and (call := by_itself.get(finding.where)) is not None
+        else finding
+        for finding in of_model
+    ]
+    return (*told, *(finding for finding in of_calls if finding.where not in by_itself))
 
 
 def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from trueport.capture.graph import Graph, Number, Value
 from trueport.lower.lower import Lowered
 from trueport.lower.write import write
-from trueport.verify.sandbox import Limits, Worker
+from trueport.verify.sandbox import Limits, Worker, WorkerFailure
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
 
 Lower = Callable[[Graph], Lowered]
@@ -56,6 +56,16 @@ class Laboratory:
                     return Ran({name: got for name, got in outputs.items() if name not in names.values()}, tapped)
 
                 yield run
+
+    def run_once(
+        self, graph: Graph, inputs: Sequence[Mapping[str, Any]]
+    ) -> list[Mapping[str, RuntimeValue] | WorkerFailure] | None:
+        """The outputs of a small graph on several inputs, in memory and in one go: for each, or why it was refused."""
+        lowered = self.lower(graph)
+        if lowered.model is None:
+            return None
+        model = ir.to_proto(lowered.model).SerializeToString()
+        return list(self.worker.run_once(model, [feeds(graph, each) for each in inputs], self.limits))
 
 
 @dataclass(frozen=True)

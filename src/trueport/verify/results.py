@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
+from trueport.verify.calls.result import CallsChecked
 from trueport.verify.compare import Tolerance
 from trueport.verify.findings import input_words
 from trueport.verify.tally import Decision
@@ -56,6 +57,8 @@ class CheckResult:
     """How many inputs were tried in eager alone, to find those that take another way."""
     kept: Path | None = None
     """The folder of the counterexample, where one was kept."""
+    calls: CallsChecked | None = None
+    """What the calls of the model have shown, each by itself; None for a file that is not of our making."""
 
     @property
     def agrees(self) -> bool:

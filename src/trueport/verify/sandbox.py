@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -103,12 +103,7 @@ class LoadedModel:
                 [value.data for value in feeds.values()],
                 seconds=self._limits.run_seconds if seconds is None else seconds,
             )
-        remaining = iter(blobs)
-        outputs: dict[str, RuntimeValue] = {}
-        for output in header["outputs"]:
-            tensors = tuple(tensor_data(kind, shape, next(remaining)) for kind, shape in output["tensors"])
-            outputs[output["name"]] = tensors if output["sequence"] else tensors[0]
-        return outputs
+        return _outputs(header["outputs"], iter(blobs))
 
     def close(self) -> None:
         with self._worker.lock:
@@ -163,6 +158,32 @@ class Worker:
     ) -> LoadedModel:
         """Raises WorkerFailure when the runtime refuses the file."""
         return LoadedModel(self, path, limits or Limits(), optimisation)
+
+    def run_once(
+        self, model: bytes, inputs: Sequence[Mapping[str, TensorData]], limits: Limits
+    ) -> list[dict[str, RuntimeValue] | WorkerFailure]:
+        """A small model on several inputs in one go; for each its outputs by name, or why it was refused.
+
+        Raises WorkerFailure where the model is refused, or the process ends or hangs on the way.
+        """
+        header, blobs = self.ask(
+            {
+                "do": "run once",
+                "optimisation": Optimisation.ALL.value,
+                "threads": 1,
+                "memory": limits.memory_bytes,
+                "runs": [[[name, each.element_type, each.shape] for name, each in feeds.items()] for feeds in inputs],
+            },
+            [model, *(each.data for feeds in inputs for each in feeds.values())],
+            seconds=limits.run_seconds,
+        )
+        remaining = iter(blobs)
+        return [
+            _outputs(run["outputs"], remaining)
+            if "outputs" in run
+            else WorkerFailure(FailureKind(run["kind"]), run["detail"])
+            for run in header["runs"]
+        ]
 
     def next_number(self) -> int:
         with self.lock:
@@ -256,6 +277,15 @@ class Worker:
             return ""
         self._messages.seek(position)
         return self._messages.read()[-2000:].decode(errors="replace").strip()
+
+
+def _outputs(described: Sequence[Mapping[str, Any]], blobs: Iterator[bytes]) -> dict[str, RuntimeValue]:
+    """By name, as the worker describes them."""
+    outputs: dict[str, RuntimeValue] = {}
+    for output in described:
+        tensors = tuple(tensor_data(kind, shape, next(blobs)) for kind, shape in output["tensors"])
+        outputs[output["name"]] = tensors if output["sequence"] else tensors[0]
+    return outputs
 
 
 _shared: Worker | None = None

@@ -1,0 +1,103 @@
+"""Whether the runtime's answer to a call is eager's.
+
+1. What is exact is equal: integers, comparisons, copies, minimum and maximum, rounding to whole numbers.
+2. Arithmetic may differ in the last digits of the result, and by what is smaller than the smallest normal number: a
+   runtime may take subnormals for zero.
+3. Sums may differ in the last digits of the sum of magnitudes, which the same operator gives on the magnitudes.
+4. Other functions may differ by what the dtype allows everywhere else (`compare.py`).
+
+NaN and infinities are to be where eager has them. In 2 to 4, an answer is right too that is no farther from the truth
+than eager's own, by the same call in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+from trueport.verify.calls.kinds import Exactness
+from trueport.verify.compare import as_float64, tolerance_for
+
+Again = Callable[[Callable[[torch.Tensor], torch.Tensor]], Sequence[torch.Tensor] | None]
+"""Eager's results on other operands: each one through a function. None where it refuses them."""
+
+_ARITHMETIC_STEPS = 4
+
+
+def differing(
+    expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, at: int, again: Again
+) -> torch.Tensor | None:
+    """The elements that differ, None where none does. `at` is which result of the call it is."""
+    if expected.numel() == 0:
+        return None
+    if not expected.is_floating_point():
+        wrong = _bits(expected) != _bits(got)
+        return wrong if bool(wrong.any()) else None
+    right, given = as_float64(expected), as_float64(got)
+    error = _error(right, given)
+    if exactness is Exactness.EXACT:
+        wrong = error > 0
+        return wrong if bool(wrong.any()) else None
+    wrong = error > _allowed(expected.dtype, right, exactness)
+    if not bool(wrong.any()):
+        return None
+    if exactness is Exactness.SUMS and (sums := again(torch.abs)) is not None:
+        magnitude = as_float64(sums[at])
+        slack = tolerance_for(expected.dtype).relative * torch.where(magnitude.isfinite(), magnitude, 0.0)
+        overflows = ~magnitude.isfinite()  # the order of the additions decides whether the sum is infinite on its way
+        wrong &= (error > slack) & ~overflows
+    if bool(wrong.any()) and expected.dtype is not torch.float64 and (truth := again(_widened)) is not None:
+        exact = as_float64(truth[at])
+        if exact.shape == right.shape:
+            own, theirs = _error(right, exact), _error(given, exact)
+            # Beyond the dtype both are infinite, and a sum may be on its way there.
+            wrong &= ~(theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness)))
+    if bool(wrong.any()) and exactness is Exactness.SMOOTH:
+        wrong &= error > _conditioned(right, at, again)
+    return wrong if bool(wrong.any()) else None
+
+
+def _allowed(dtype: torch.dtype, right: torch.Tensor, exactness: Exactness) -> torch.Tensor:
+    magnitude = torch.where(right.isfinite(), right.abs(), 0.0)
+    facts = torch.finfo(dtype)
+    if exactness is Exactness.ARITHMETIC:
+        return _ARITHMETIC_STEPS * facts.eps * magnitude + facts.smallest_normal
+    tolerance = tolerance_for(dtype)
+    return tolerance.relative * magnitude + tolerance.absolute
+
+
+def _conditioned(right: torch.Tensor, at: int, again: Again) -> torch.Tensor:
+    """How far eager's answer moves when its operands move by their last digits: the sine of 1e9 has none left."""
+    moved = torch.zeros_like(right)
+    for steps, in_turn in ((2, False), (-2, False), (2, True), (-2, True)):
+        other = again(functools.partial(_moved, steps=steps, in_turn=in_turn))
+        if other is not None and other[at].shape == right.shape:
+            apart = _error(right, as_float64(other[at]))
+            moved = torch.maximum(moved, torch.where(apart.isfinite(), 4 * apart, 0.0))
+    return moved
+
+
+def _moved(operand: torch.Tensor, steps: int, in_turn: bool) -> torch.Tensor:
+    """Each element by so many of its last digits, all the same way or now up, now down."""
+    if not operand.is_floating_point() or operand.element_size() < 2:
+        return operand
+    way = torch.arange(operand.numel()).reshape(operand.shape) * 7 % 5 % 2 * 2 - 1 if in_turn else 1
+    return (operand * (1 + way * steps * torch.finfo(operand.dtype).eps)).to(operand.dtype)
+
+
+def _widened(operand: torch.Tensor) -> torch.Tensor:
+    return as_float64(operand) if operand.is_floating_point() else operand
+
+
+def _error(right: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    same = (right == given) | (right.isnan() & given.isnan())
+    error = torch.where(same, 0.0, (right - given).abs())
+    return torch.where(error.isnan(), math.inf, error)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return tensor.contiguous().view(kinds[tensor.element_size()])
