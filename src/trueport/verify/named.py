@@ -24,6 +24,8 @@ _FEW = 8
 _MOST_VALUES = 24
 _MOST_SIZES = 16
 _LARGEST_SIZE = 5_000
+_ROUNDS = (20, 37)
+"""An integer may say how many rounds a loop makes, and a fault may show after the first dozen only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Named:
     def indices(self) -> tuple[int, ...]:
         """The last row of each table, counted from either end; the whole numbers, and one step to both sides."""
         whole = [int(value) for value in self.steps if value == int(value)]
-        return tuple(dict.fromkeys([*(rows - 1 for rows in self.rows), -1, *whole]))
+        return tuple(dict.fromkeys([*(rows - 1 for rows in self.rows), -1, *_ROUNDS, *whole]))
 
     @property
     def lengths(self) -> tuple[int, ...]:

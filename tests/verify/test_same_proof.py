@@ -1,0 +1,105 @@
+"""What is tried follows from the model, the options and the seed: a busy machine proves what an idle one does."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import trueport
+from tests.verify.onnx_models import FLOAT, helper, port, write
+from trueport.load.request import make_job
+from trueport.verify.check import check_model
+from trueport.verify.reference import Reference
+from trueport.verify.results import Budget
+from trueport.verify.work import Watched, Work
+
+
+class Branches(nn.Module):
+    """Branches to search for, a loop, a mask, two free sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, mask):  # type: ignore[no-untyped-def]
+        y = self.layer(x).masked_fill(~mask[..., None], -1e9).softmax(1)
+        if y.sum() > 1000:
+            y = y * 2
+        while y.abs().max() > 3.5:
+            y = y / 2
+        return y
+
+
+FREE = {"x": {0: "batch", 1: "time"}, "mask": {0: "batch", 1: "time"}}
+
+
+def proof() -> list[str]:
+    torch.manual_seed(1)
+    args = (torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))
+    report = trueport.check(Branches().eval(), args, dynamic_shapes=FREE)
+    assert report.verified
+    assert not report.partly
+    inputs = [f"{each}: {each.worst_error!r}" for each in report.checks]
+    return [*inputs, *report.undecided, *map(str, report.decisions), str(report.searched), str(report.endless)]
+
+
+def test_a_clock_that_runs_fifty_times_as_fast_changes_nothing(monkeypatch):  # type: ignore[no-untyped-def]
+    """As if fifty other processes wanted the processor."""
+    before = proof()
+    assert len(before) > 20
+    clocks = {name: getattr(time, name) for name in ("monotonic", "perf_counter", "thread_time", "process_time")}
+    for name, clock in clocks.items():
+        began = clock()
+        monkeypatch.setattr(time, name, lambda clock=clock, began=began: began + 50 * (clock() - began))
+    assert proof() == before
+
+
+def scaled(folder: Path) -> Path:
+    node = helper.make_node("Mul", ["x", "two"], ["y"])
+    return write(folder / "m.onnx", [node], [port("x")], [port("y")], {"two": (FLOAT, [], [2.0])})
+
+
+def test_where_the_clock_cuts_it_is_said(tmp_path: Path) -> None:
+    job = make_job(lambda x: 2 * x, (torch.randn(2, 3),), dynamic_shapes=({0: "batch"},))
+    reference = Reference(lambda values: values[0] * 2, lambda y: [y])
+    result = check_model(scaled(tmp_path), job, reference, ["y"], budget=Budget(seconds=0.0))
+    assert len(result.checked) == 1
+    assert "not tried" in result.partly
+    assert [found.code for found in result.diagnostics][:1] == ["TP809"]
+
+
+def test_work_is_counted_and_grows_with_what_is_done() -> None:
+    def counted(size: int) -> Work:
+        with Watched() as watched:
+            x = torch.ones(size, size)
+            x @ x
+        return watched.work
+
+    small, large = counted(10), counted(200)
+    assert small == counted(10)
+    assert large.units > 10 * small.units
+    assert large.compared(2.0) > large.compared()
+
+
+def test_the_numbers_by_which_operators_decide_are_noted() -> None:
+    with Watched() as watched:
+        x = torch.arange(6.0)
+        torch.where(x > 2.5, x.clamp(max=4), x % 3)
+        nn.functional.embedding(torch.tensor([1]), torch.ones(11, 2))
+    assert {2.5, 4.0, 3.0} <= set(watched.numbers)
+    assert 11 in watched.tables
+
+
+def test_a_headline_of_a_part_is_not_green(tmp_path: Path) -> None:
+    report = trueport.check(nn.Linear(3, 3).eval(), (torch.randn(2, 3),))
+    from dataclasses import replace
+
+    assert str(report).startswith("faithful")
+    assert str(replace(report, partly="the clock")).startswith("checked in part")
+    some = list(itertools.islice(report.checks, 3))
+    assert "equal to eager on 3 of 5 inputs, 2 not decided" in str(replace(report, checks=some, undecided=("a", "b")))
