@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+import torch.nn.functional as F
 from onnx import helper
 
 from tests.lower.edges import INTEGERS, check_edges, edges, pairs
@@ -122,11 +123,36 @@ def test_totals_along_axes(dtype: torch.dtype) -> None:
             assert torch.equal(torch.from_numpy(ours.numpy()), theirs)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_pools_of_integers(dtype: torch.dtype) -> None:
+    """ONNX Runtime has none for wide integers; in float64 they would be rounded beyond 2^53."""
+    x = edges(dtype)[torch.randint(0, len(edges(dtype)), (2, 3, 6, 7), generator=torch.Generator().manual_seed(2))]
+
+    def pools(x):
+        padded = F.max_pool2d(x, 3, 2, padding=1, ceil_mode=True)
+        return F.max_pool2d(x, 2, 1), padded, F.max_pool2d(x, 2, return_indices=True), F.max_pool3d(x[None], 2, 1)
+
+    model = model_of(pools, (x,), {0: {0: "n", 2: "h", 3: "w"}})
+    for given in (x, x[:1, :, 1:, :5]):
+        wanted = [*pools(given)[:2], *pools(given)[2], pools(given)[3]]
+        for ours, theirs in zip(run(model, (given,)), wanted, strict=True):
+            assert torch.equal(torch.from_numpy(ours.numpy()), theirs)
+
+
 def test_long_ranges() -> None:
     check_edges(
         lambda x: (torch.arange(2**62, 2**62 + 5) + x, torch.arange(-(2**60), -(2**60) - 9, -3) + x[:3]),
         torch.arange(5),
     )
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_extremes_along_axes(dtype: torch.dtype) -> None:
+    def extremes(x):
+        return x.amax(0), x.amin(1), x.amax(1, keepdim=True), x.amin(2), x.amax((0, 2)), x.amin((1, 2)), x.max(1).values
+
+    x = edges(dtype)[torch.randint(0, len(edges(dtype)), (9, 3, 40), generator=torch.Generator().manual_seed(3))]
+    check_edges(extremes, x)
 
 
 def test_a_size_keeps_the_plain_kernel() -> None:

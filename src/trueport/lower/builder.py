@@ -249,12 +249,9 @@ class Builder:
         values = [self._operand(x, signature.input(i), dtypes) for i, x in enumerate(inputs)]
         while values and values[-1] is None:
             values.pop()
-        if (
-            not signature.domain
-            and count == 1
-            and (found := written_otherwise(self, signature.name, values)) is not None
-        ):
-            return (found,)
+        instead = None if signature.domain else written_otherwise(self, signature.name, values, attributes)
+        if instead is not None:
+            return (instead,)
         given = [
             attribute(key, value, signature.attributes.get(key))
             for key, value in attributes.items()

@@ -84,6 +84,17 @@ FAULTS: tuple[Fault, ...] = (
         [1, 1],
     ),
     Fault(
+        "ReduceMax",
+        (INT64,),
+        "as Max, where axes are kept before and behind; ReduceMin, too",
+        "TopK of one, axis by axis",
+        _BOTH,
+        ([[[-7] * 4, [-(2**32)] * 4]] * 2, [1]),
+        [[-7] * 4] * 2,
+        {"keepdims": 0},
+        (1,),
+    ),
+    Fault(
         "ReduceSum",
         (INT64, INT32),
         "adds in double: wrong beyond 2^53, and no wrapping around",
@@ -255,15 +266,35 @@ _INSTEAD: dict[str, Callable[[Builder, Sequence[Tensor | None]], Tensor]] = {
 }
 
 
-def written_otherwise(op: Builder, name: str, values: Sequence[Tensor | None]) -> Tensor | None:
+def written_otherwise(
+    op: Builder, name: str, values: Sequence[Tensor | None], attributes: Mapping[str, Any]
+) -> Tensor | None:
     """The result of a node that would be wrong, by other nodes; None for one that is right.
 
     Sizes are one element each, for which the kernels are right.
     """
-    instead = _INSTEAD.get(name)
-    if instead is None or values[0] is None or values[0].dtype != INT64 or all(_is_one(x) for x in values):
+    if not values or values[0] is None or values[0].dtype != INT64:
         return None
-    return instead(op, values)
+    if name in ("ReduceMax", "ReduceMin"):
+        return _reduced(op, values, name == "ReduceMax", attributes.get("keepdims", 1))
+    instead = _INSTEAD.get(name)
+    return None if instead is None or all(_is_one(x) for x in values) else instead(op, values)
+
+
+def _reduced(op: Builder, values: Sequence[Tensor | None], largest: bool, keepdims: int) -> Tensor | None:
+    x, axes = (*values, None)[:2]
+    if x is None or axes is None or axes.const_value is None:
+        return None  # all axes
+    reduced = sorted(int(axis) for axis in axes.const_value.numpy().reshape(-1))
+    rank = None if x.sizes is None else len(x.sizes)
+    if rank is not None:
+        reduced = sorted(axis % rank for axis in reduced)
+    first, last = list(range(len(reduced))), [axis - len(reduced) + (rank or 0) for axis in range(len(reduced))]
+    if reduced in (first, last):
+        return None  # nothing is kept before, or nothing behind
+    for axis in reduced:
+        x = op.many("TopK", 2, x, op.ints(1), axis=axis, largest=int(largest))[0]
+    return x if keepdims else op.Squeeze(x, op.ints(*reduced))
 
 
 def _is_one(x: Tensor | None) -> bool:

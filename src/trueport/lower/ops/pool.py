@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
-from trueport.lower.ops.windows import element_counts, sliding, windowed_sum
+from trueport.lower.ops.windows import element_counts, sliding, windowed_max, windowed_sum
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -126,9 +127,15 @@ def _settings(rank: int, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: b
     }
 
 
-def _max_pool(op: Builder, x: Tensor, rank: int, outputs: int, **settings: object) -> tuple[Tensor, ...]:
-    """The maxima and, if two outputs are asked for, where they are. Integers are exact in float64 up to 2**53."""
+def _max_pool(op: Builder, x: Tensor, rank: int, outputs: int, **settings: Any) -> tuple[Tensor, ...]:
+    """The maxima and, if two outputs are asked for, where they are. Narrow integers are exact in float64; of int64 the
+    windows are laid out, unless they have holes."""
     inner = x.element
+    if inner == ir.DataType.INT64 and all(step == 1 for step in settings["dilations"]):
+        names = ("kernel_shape", "strides", "pads")
+        axes = zip(x.known_sizes[-rank:], op.result.shape[-rank:], *(settings[name] for name in names), strict=False)
+        windows = [sliding(op, length, *of_axis).within(op, length) for length, *of_axis in axes]
+        return windowed_max(op, x, windows)[:outputs]
     if inner not in _MAX_POOLS:
         inner = ir.DataType.FLOAT if inner.is_floating_point() else ir.DataType.DOUBLE
     found = _batched(op, op.cast(x, inner), rank, lambda x: op.many("MaxPool", outputs, x, **settings))
