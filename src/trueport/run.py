@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import shutil
 import tempfile
 import time
@@ -51,6 +52,9 @@ from trueport.verify.sandbox import warm_up
 
 _PATIENCE = 5.0
 """Seconds that one run of eager may take in any case."""
+
+_MUCH = 64 << 20
+"""Bytes of weights that earlier exports may leave to the collector."""
 
 _NO_EFFECT = frozenset(
     "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
@@ -106,6 +110,7 @@ class Run:
 
     def carry(self, job: Job) -> Carried:
         """load ► examine ► capture ► lower ► verify."""
+        _passed.before(job.model)
         if self.verify:
             warm_up()
         with self.stage("examine"):
@@ -304,6 +309,31 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+class _Passed:
+    """The weights of the models that this process has exported since the collector last went through everything.
+
+    An ONNX graph in memory is a ring (a node knows its values, a value its node), so only the collector ends it, and
+    the weights with it. But that comes by the number of objects, not by their bytes: dozens of large models would wait.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = self._collections = 0
+
+    def before(self, model: torch.nn.Module) -> None:
+        """Before a model is exported: what earlier ones left goes, where it may be much."""
+        collections = gc.get_stats()[-1]["collections"]
+        if collections != self._collections:
+            self._bytes = 0
+        elif self._bytes > _MUCH and gc.isenabled():
+            gc.collect()
+            collections, self._bytes = gc.get_stats()[-1]["collections"], 0
+        self._collections = collections
+        self._bytes += sum(tensor.nbytes for tensor in itertools.chain(model.parameters(), model.buffers()))
+
+
+_passed = _Passed()
 
 
 def _expected(graph: Graph, eager: Any) -> list[Any]:

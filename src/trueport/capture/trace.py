@@ -147,6 +147,7 @@ def _trace(
         tracer.places.end()
         snapshot.restore()
         around.restore()
+        tracer.let_go()
 
 
 @contextlib.contextmanager
