@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport import summary
+from trueport import summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.refusals import placed
@@ -38,7 +36,7 @@ from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
-from trueport.lower.write import write
+from trueport.lower.write import write_for_a_while
 from trueport.program import carried_outputs, shown_functions
 from trueport.report import Report
 from trueport.torch_internals import OpOverload
@@ -218,7 +216,6 @@ class Run:
         return graph
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
-        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {
             **self.checking,
             "extra_sizes": judged.must_try,
@@ -229,7 +226,7 @@ class Run:
         state = Snapshot(job.model)
         if "budget" not in asked:
             asked["budget"] = Budget().beside(sum(self.seconds.values()))
-        try:
+        with temporary.folder() as folder:
             path = _written_to_check(model, folder)
             if any(isinstance(finding, RandomKept) for finding in self.found):
                 return self._check_distribution(path, job, graph, state)
@@ -244,8 +241,6 @@ class Run:
                 Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
                 **asked,
             )
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _check_distribution(self, path: Path, job: Job, graph: Graph, state: Snapshot) -> CheckResult:
         checked = check_distribution(
@@ -285,7 +280,7 @@ class Run:
 def _written_to_check(model: ir.Model, folder: Path) -> Path:
     """The runtime reads files: what is to be checked is first written where it harms nobody."""
     try:
-        return write(model, folder / "model.onnx")[0]
+        return write_for_a_while(model, folder)
     except OSError as failure:
         why = failure.strerror or failure
         raise UsageError(

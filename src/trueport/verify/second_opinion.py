@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trueport import temporary
 from trueport.verify.compare import Expected, Tolerance, judge
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
 
@@ -59,7 +59,7 @@ def _data(array: np.ndarray[Any, Any]) -> TensorData:
 
 
 def _answers(path: Path, feeds: Mapping[str, TensorData], seconds: float) -> dict[str, np.ndarray[Any, Any]] | None:
-    with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+    with temporary.folder() as folder:
         given, answers = Path(folder, "feeds.npz"), Path(folder, "answers.npz")
         arrays = {name: np.frombuffer(data.data, data.dtype).reshape(data.shape) for name, data in feeds.items()}
         np.savez(given, **arrays)  # type: ignore[arg-type]
