@@ -8,6 +8,7 @@ number of a process would be less: another may have it by now, or it counts in a
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import functools
 import hashlib
@@ -15,6 +16,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import stat
 import tempfile
 import time
@@ -25,6 +27,7 @@ from typing import BinaryIO
 
 _FOLDER, _FILE = "trueport-work-", ".trueport-"
 _OURS = re.compile(rf"{_FOLDER}[a-z0-9_]{{8}}|{re.escape(_FILE)}[0-9a-f]{{16}}\.tmp")
+_PR_SET_PDEATHSIG = 1
 _LONG_AGO = 7 * 24 * 3600.0
 """Seconds after which nobody can be at work, where locks say nothing (some network folders have none)."""
 
@@ -88,6 +91,14 @@ def file_in(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
             yield path, file
     finally:
         path.unlink(missing_ok=True)
+
+
+def end_with(parent: int) -> None:
+    """Have this process asked to end (SIGTERM) when the one that started it is gone, whatever it is doing then."""
+    with contextlib.suppress(OSError, AttributeError):  # Linux alone has it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextlib.contextmanager
