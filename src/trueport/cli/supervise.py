@@ -91,6 +91,8 @@ def _wait(child: int, told: int) -> int:
             asked += 1
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL if asked > 1 else number)
+    if asked:
+        temporary.clear(Path(tempfile.gettempdir()))
     os.set_blocking(told, False)
     with suppress(BlockingIOError):
         if code := os.read(told, 16):
