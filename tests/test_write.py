@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,14 @@ def files(folder: Path) -> set[str]:
     return set(os.listdir(folder))
 
 
+def data_files(folder: Path) -> list[Path]:
+    """Named after their content."""
+    found = list(folder.glob("*.data"))
+    for path in found:
+        assert path.name == f"net.onnx.{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}.data"
+    return found
+
+
 # --- one file, or two
 
 
@@ -72,8 +82,9 @@ def test_one_file_with_the_weights_in_it(tmp_path):
 def test_external_data_on_request(tmp_path):
     model, path = net(), tmp_path / "net.onnx"
     export(model, (x(2, 64),), path, external_data=True)
-    assert files(tmp_path) == {"net.onnx", "net.onnx.data"}
-    assert path.stat().st_size < 64 * 64 * 4 <= (tmp_path / "net.onnx.data").stat().st_size
+    (data,) = data_files(tmp_path)
+    assert files(tmp_path) == {"net.onnx", data.name}
+    assert path.stat().st_size < 64 * 64 * 4 <= data.stat().st_size
     onnx.checker.check_model(str(path), full_check=True)
     agrees(path, model, x(2, 64))
 
@@ -82,7 +93,7 @@ def test_a_model_too_big_for_one_file_gets_two(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "PROTOBUF_LIMIT", writing._ROOM_FOR_THE_GRAPH + 1000)
     model, path = net(), tmp_path / "net.onnx"
     written = export(model, (x(2, 64),)).save(path)
-    assert [file.name for file in written] == ["net.onnx", "net.onnx.data"]
+    assert list(written) == [path, *data_files(tmp_path)]
     agrees(path, model, x(2, 64))
 
 
@@ -201,6 +212,110 @@ def test_replacing_a_model_with_data_leaves_no_old_data(tmp_path):
     agrees(path, model, x(2, 64))
 
 
+def test_only_data_files_of_ours_are_removed(tmp_path):
+    """They are named by the model that is replaced, and by no other file of the folder."""
+    path = tmp_path / "net.onnx"
+    old = net()
+    export(old, (x(2, 64),), path, external_data=True)
+    (data,) = data_files(tmp_path)
+    read = onnx.load(path, load_external_data=False)
+    for tensor in read.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = "net.onnx_precious.data"
+    path.write_bytes(read.SerializeToString())
+    (tmp_path / "net.onnx_precious.data").write_bytes(data.read_bytes())
+    stranger = tmp_path / "net.onnx.0123456789abcdef.data"
+    stranger.write_bytes(b"precious, and named by nobody")
+    export(net(), (x(2, 64),), path, external_data=True, overwrite=True)
+    assert (tmp_path / "net.onnx_precious.data").exists()
+    assert stranger.exists()
+    assert data.exists(), "no model that was replaced here named it"
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_copy_of_the_old_model_keeps_its_weights(tmp_path, external):
+    path, copy = tmp_path / "net.onnx", tmp_path / "of_last_week.bak"
+    old = net()
+    export(old, (x(2, 64),), path, external_data=True)
+    copy.write_bytes(path.read_bytes())
+    export(net(), (x(2, 64),), path, external_data=external, overwrite=True)
+    agrees(copy, old, x(2, 64))
+    copy.unlink()
+    export(net(), (x(2, 64),), path, external_data=external, overwrite=True)
+    assert len(files(tmp_path)) == (3 if external else 2), "what was in doubt stays"
+
+
+def test_the_same_model_gives_the_same_files(tmp_path):
+    """Whatever stood there before: a build can be repeated."""
+    model = net()
+    given = (x(2, 64),)
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir(), two.mkdir()
+    export(net(), given, two / "net.onnx", external_data=True)
+    for folder in (one, two):
+        export(model, given, folder / "net.onnx", external_data=True, overwrite=True)
+    assert files(one) == files(two)
+    for name in files(one):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+RACE = """
+import sys, torch
+from torch import nn
+import trueport
+
+number, path, rounds = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+model = nn.Linear(64, 64, bias=False).eval()
+model.weight.data.fill_(number)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = model
+    def forward(self, x):
+        return self.layer(x) - 64 * number  # 0 for ones, with no weights but its own
+program = trueport.export(Net(), (torch.ones(2, 64),), verify=False)
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(rounds):
+    program.save(path, external_data=True, overwrite=True)
+"""
+
+
+def test_two_processes_that_write_to_one_path(tmp_path):
+    """At any time there is one whole model, with its own weights; in the end nothing else is there."""
+    path = tmp_path / "net.onnx"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE, str(number), str(path), "60"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in (1, 2)
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    looked = 0
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            try:
+                (got,) = run(path, np.ones((2, 64), np.float32))
+            except Exception:  # noqa: BLE001  its data may go while it is being read; never is it another's
+                continue
+            assert not got.any()
+            looked += 1
+    for writer in writers:
+        assert writer.wait() == 0
+        writer.stdin.close(), writer.stdout.close()
+    assert looked
+    assert not run(path, np.ones((2, 64), np.float32))[0].any()
+    assert len(files(tmp_path)) == 2
+
+
 def test_a_refused_export_writes_nothing(tmp_path):
     def model(y):
         return y.reshape(2, 3)
@@ -245,10 +360,65 @@ def test_a_folder_that_is_not_there(tmp_path):
         export(net(), (x(2, 64),), tmp_path / "nowhere" / "net.onnx")
 
 
+@pytest.mark.parametrize("external", [False, True])
+def test_the_mode_of_a_file_that_is_replaced_is_kept(tmp_path, external):
+    path = tmp_path / "net.onnx"
+    export(net(), (x(2, 64),), path)
+    path.chmod(0o640)
+    export(net(), (x(2, 64),), path, overwrite=True, external_data=external)
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in files(tmp_path)} == {0o640}
+
+
+def test_a_new_file_has_the_mode_that_new_files_have(tmp_path):
+    (tmp_path / "any").touch()
+    export(net(), (x(2, 64),), tmp_path / "net.onnx", external_data=True)
+    assert len({(tmp_path / name).stat().st_mode for name in files(tmp_path)}) == 1
+
+
+def test_a_link_is_followed(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "net.onnx"
+    real.mkdir()
+    link.symlink_to(real / "net.onnx")
+    model = net()
+    for overwrite in (False, True):
+        export(model, (x(2, 64),), link, overwrite=overwrite, external_data=True)
+        assert link.is_symlink()
+        assert len(files(real)) == 2 and files(tmp_path) == {"net.onnx", "real"}
+        agrees(real / "net.onnx", model, x(2, 64))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_pipe_or_a_device_is_refused_before_any_work(tmp_path, overwrite):
+    def model(y):
+        raise AssertionError("no work was to be done")
+
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(UsageError, match="not a file"):
+            export(model, (x(2, 64),), path, overwrite=overwrite)
+    assert files(tmp_path) == {"pipe"}
+
+
+def test_a_model_that_changes_the_folder_does_not_move_the_output(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def model(y):
+        os.chdir(tmp_path / "elsewhere")
+        return y * 2
+
+    program = trueport.export(model, (x(2, 3),), "net.onnx", counterexample="difference", proof=True)
+    assert files(tmp_path) == {"net.onnx", "net.onnx.proof.json", "elsewhere"}
+    assert files(tmp_path / "elsewhere") == set()
+    os.chdir(tmp_path)
+    assert trueport.verify("net.onnx", model, (x(2, 3),)).ok
+    assert program.report.path == "net.onnx"
+
+
 def test_a_path_as_a_bare_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     export(net(), (x(2, 64),), "net.onnx", external_data=True)
-    assert files(tmp_path) == {"net.onnx", "net.onnx.data"}
+    assert len(data_files(tmp_path)) == 1 and len(files(tmp_path)) == 2
 
 
 # --- what the file is

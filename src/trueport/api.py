@@ -72,6 +72,7 @@ def export(
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
     path = None if f is None else Path(f)
+    target = None if path is None else Path(os.path.realpath(path))  # now: the model may change the working folder
     if path is not None:
         refuse_path(path, overwrite)
     refuse_opset(opset_version)
@@ -95,11 +96,11 @@ def export(
         )
     carried = run.carry(job)
     run.stop_on_errors()
-    if path is not None:
+    if target is not None:
         with run.stage("write"):
-            written = save_model(carried.model, path, external_data, overwrite)
+            written = save_model(carried.model, target, external_data, overwrite)
     report = run.report(job, carried, path)
-    if path is not None and proof and report.verified:
+    if target is not None and proof and report.verified:
         prove(report, written)
     return Program(carried.model, report, job, carried.graph, path)
 
@@ -142,6 +143,7 @@ def verify(
     shows them. The other options are those of `export`.
     """
     file = Path(path)
+    target = file.absolute()  # now: the model may change the working folder
     if not file.is_file():
         raise UsageError([UsageFault(message=f"there is no file {file}", fix="name an ONNX file")])
     warm_up()
@@ -161,7 +163,7 @@ def verify(
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
-        checked = check_any_file(file, job, examined, _state(state) is State.FROZEN, **asked)
+        checked = check_any_file(target, job, examined, _state(state) is State.FROZEN, **asked)
         found += checked.diagnostics
     return summary.file_report(job, file, found, checked)
 

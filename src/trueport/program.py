@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +12,16 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
+from trueport import temporary
 from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.job import Job, LeafKind
-from trueport.lower.write import write
+from trueport.lower.write import write, write_for_a_while
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
+from trueport.temporary import Written
 from trueport.verify.child import outputs_of
 from trueport.verify.tensors import as_pairs, tensor_data, to_torch
 
@@ -53,7 +53,8 @@ class Program:
         self, path: str | os.PathLike[str], *, external_data: bool | None = None, overwrite: bool = False
     ) -> tuple[Path, ...]:
         """Write the model; the weights go to a file of their own on request, or when one file cannot hold them."""
-        return save_model(self.model, Path(path), external_data, overwrite)
+        written = save_model(self.model, Path(path), external_data, overwrite)
+        return tuple(file.path for file in written)
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -121,12 +122,9 @@ class Program:
         if known is None:
             import onnxruntime
 
-            folder = Path(tempfile.mkdtemp(prefix="trueport-"))
-            try:
-                written = write(self.model, folder / "model.onnx")
-                known = onnxruntime.InferenceSession(str(written[0]), providers=["CPUExecutionProvider"])
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            with temporary.folder() as folder:
+                written = write_for_a_while(self.model, folder)
+                known = onnxruntime.InferenceSession(str(written), providers=["CPUExecutionProvider"])
             object.__setattr__(self, "_opened", known)
         return known
 
@@ -136,7 +134,7 @@ def _like(value: Value, tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_complex(tensor) if value.dtype.is_complex else tensor
 
 
-def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrite: bool) -> tuple[Path, ...]:
+def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrite: bool) -> tuple[Written, ...]:
     """Write a model where the user asked for it; what stands in the way is told, not thrown away."""
     refuse_path(path, overwrite)
     try:
@@ -147,7 +145,7 @@ def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrit
         ) from failure
 
 
-def prove(report: Report, written: Sequence[Path]) -> None:
+def prove(report: Report, written: Sequence[Written]) -> None:
     """Write the certificate beside the model."""
     try:
         save_certificate(report, written)
@@ -166,6 +164,8 @@ def refuse_path(path: Path, overwrite: bool) -> None:
     """Raise UsageError where `path` cannot be written, before any work is done for it."""
     if path.is_dir():
         raise UsageError([UsageFault(message=f"{path} is a folder", fix=f"name a file in it: {path / 'model.onnx'}")])
+    if path.exists() and not path.is_file():  # a pipe, a socket, a device
+        raise UsageError([UsageFault(message=f"{path} is not a file", fix="name a file, and copy it from there")])
     if path.exists() and not overwrite:
         raise UsageError(
             [UsageFault(message=f"{path} exists", fix="pass overwrite=True to replace it, or choose another path")]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import shutil
-import tempfile
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport import summary
+from trueport import summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.refusals import placed
@@ -37,7 +36,7 @@ from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
-from trueport.lower.write import write
+from trueport.lower.write import write_for_a_while
 from trueport.program import carried_outputs, shown_functions
 from trueport.report import Report
 from trueport.torch_internals import OpOverload
@@ -50,6 +49,9 @@ from trueport.verify.sandbox import warm_up
 
 _PATIENCE = 5.0
 """Seconds that one run of eager may take in any case."""
+
+_MUCH = 64 << 20
+"""Bytes of weights that earlier exports may leave to the collector."""
 
 _NO_EFFECT = frozenset(
     "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
@@ -105,6 +107,7 @@ class Run:
 
     def carry(self, job: Job) -> Carried:
         """load ► examine ► capture ► lower ► verify."""
+        _passed.before(job.model)
         if self.verify:
             warm_up()
         with self.stage("examine"):
@@ -212,7 +215,6 @@ class Run:
         return graph
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
-        folder = Path(tempfile.mkdtemp(prefix="trueport-"))
         asked: Options = {
             **self.checking,
             "extra_sizes": judged.must_try,
@@ -220,7 +222,7 @@ class Run:
             "admits": judged.admits,
         }
         state = Snapshot(job.model)
-        try:
+        with temporary.folder() as folder:
             path = _written_to_check(model, folder)
             if any(isinstance(finding, RandomKept) for finding in self.found):
                 return self._check_distribution(path, job, graph, state)
@@ -237,8 +239,6 @@ class Run:
                 custom=self.custom,
                 **asked,
             )
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _check_distribution(self, path: Path, job: Job, graph: Graph, state: Snapshot) -> CheckResult:
         checked = check_distribution(
@@ -278,7 +278,7 @@ class Run:
 def _written_to_check(model: ir.Model, folder: Path) -> Path:
     """The runtime reads files: what is to be checked is first written where it harms nobody."""
     try:
-        return write(model, folder / "model.onnx")[0]
+        return write_for_a_while(model, folder)
     except OSError as failure:
         why = failure.strerror or failure
         raise UsageError(
@@ -302,6 +302,31 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+class _Passed:
+    """The weights of the models that this process has exported since the collector last went through everything.
+
+    An ONNX graph in memory is a ring (a node knows its values, a value its node), so only the collector ends it, and
+    the weights with it. But that comes by the number of objects, not by their bytes: dozens of large models would wait.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = self._collections = 0
+
+    def before(self, model: torch.nn.Module) -> None:
+        """Before a model is exported: what earlier ones left goes, where it may be much."""
+        collections = gc.get_stats()[-1]["collections"]
+        if collections != self._collections:
+            self._bytes = 0
+        elif self._bytes > _MUCH and gc.isenabled():
+            gc.collect()
+            collections, self._bytes = gc.get_stats()[-1]["collections"], 0
+        self._collections = collections
+        self._bytes += sum(tensor.nbytes for tensor in itertools.chain(model.parameters(), model.buffers()))
+
+
+_passed = _Passed()
 
 
 def _expected(graph: Graph, eager: Any) -> list[Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import onnxruntime
 import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from trueport import temporary
 from trueport.cli.doctor import parse_target
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
@@ -65,3 +69,28 @@ def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.Mon
 def test_a_target_that_is_not_understood_shows_how_to_write_one(text: str) -> None:
     with pytest.raises(UsageError, match="is not understood"):
         parse_target(text)
+
+
+def test_what_killed_runs_left_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By what it is called, whose it is, and that nobody holds its lock; nothing else is touched."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with temporary.folder() as alive, temporary.file_in(tmp_path) as (path, _):
+        dead, others = tmp_path / "trueport-work-abcdefgh", tmp_path / "trueport-workshop"
+        for place in (dead, others):
+            place.mkdir()
+            (place / "model.onnx").touch()
+        (tmp_path / ".trueport-0123456789abcdef.tmp").touch()
+        (tmp_path / "trueport-bug-12345678.txt").touch()
+        link = tmp_path / "trueport-work-12345678"
+        link.symlink_to(others)
+        done = doctor()
+        assert alive.exists() and path.exists()
+    assert done.exit_code == Exit.FAITHFUL
+    assert f"removed {dead}" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {others.name, "trueport-bug-12345678.txt", link.name}
+    assert (others / "model.onnx").exists()
+
+
+def test_nothing_was_left() -> None:
+    assert "left by killed runs  nothing" in doctor().stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -124,7 +125,7 @@ class TestHowACommandEnds:
     def test_an_interrupted_command_is_no_finding(self) -> None:
         with pytest.raises(SystemExit) as ended, told_plainly(debug=False):
             raise KeyboardInterrupt
-        assert ended.value.code == Exit.INTERRUPTED
+        assert ended.value.code == Exit.OF_SIGNALS + signal.SIGINT
 
     def test_debug_shows_the_traceback(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit), told_plainly(debug=True):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -18,12 +21,105 @@ def _forever():
         pass
 
 
-def test_a_loop_that_does_not_end_is_stopped_and_the_alarm_is_as_before():
-    before = signal.getsignal(signal.SIGALRM)
+def test_a_loop_that_does_not_end_is_stopped_and_no_handler_is_left():
+    before = [signal.getsignal(number) for number in signal.valid_signals()]
+    threads = threading.active_count()
     with pytest.raises(TimeoutError, match="did not end"), within(0.2):
         _forever()
-    assert signal.getsignal(signal.SIGALRM) is before
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert [signal.getsignal(number) for number in signal.valid_signals()] == before
+    assert threading.active_count() == threads
+
+
+def test_a_pending_alarm_of_the_caller_stays_and_comes():
+    """pytest-timeout is one; it saw its alarm cancelled by every export."""
+    came = []
+    before = signal.signal(signal.SIGALRM, lambda *_: came.append(True))
+    signal.setitimer(signal.ITIMER_REAL, 100, 7)
+    try:
+        with within(100):
+            pass
+        with pytest.raises(TimeoutError), within(0.1):
+            _forever()
+        left, interval = signal.getitimer(signal.ITIMER_REAL)
+        assert 0 < left <= 100 and interval == 7
+        with within(100):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            while not came:
+                time.sleep(0.01)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_alarm_of_the_caller_outlives_an_export():
+    before = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 1000)
+    try:
+        trueport.export(nn.ReLU(), (torch.randn(3),))
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_of_the_caller_reaches_its_handler():
+    came = []
+    before = signal.signal(signal.SIGURG, lambda *_: came.append(True))
+    try:
+        with within(100):
+            signal.raise_signal(signal.SIGURG)
+        assert came == [True]
+    finally:
+        signal.signal(signal.SIGURG, before)
+
+
+def test_one_limit_within_another():
+    with pytest.raises(TimeoutError), within(0.1), within(100):
+        _forever()
+    with pytest.raises(TimeoutError), within(100), within(0.1):
+        _forever()
+
+
+def test_what_sleeps_is_woken():
+    with pytest.raises(TimeoutError), within(0.1):
+        time.sleep(1000)
+
+
+def test_the_limit_holds_on_any_thread():
+    found = []
+
+    def limited():
+        try:
+            with within(0.1):
+                _forever()
+        except TimeoutError as late:
+            found.append(late)
+
+    thread = threading.Thread(target=limited)
+    thread.start()
+    thread.join()
+    assert len(found) == 1
+
+
+class _Key:
+    pass
+
+
+def _let_keys_die(dead):
+    keys = weakref.WeakKeyDictionary()
+    while True:
+        keys[_Key()] = weakref.finalize(_Key(), dead.append, 1)
+        assert not keys
+
+
+def test_the_limit_does_not_strike_in_the_callback_of_a_weak_reference(monkeypatch):
+    """What is raised there is lost, and the callback does half of its work."""
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: lost.append(found.exc_value))
+    for _ in range(10):
+        with pytest.raises(TimeoutError), within(0.02):
+            _let_keys_die([])
+    assert not lost
 
 
 class _Slow:

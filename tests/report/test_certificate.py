@@ -15,6 +15,7 @@ from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, Verdict, Way
 from trueport.report.certificate import certificate, save_certificate
 from trueport.source import Where
+from trueport.temporary import Written
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "proof.schema.json").read_text())
 REPORT = Report(
@@ -30,11 +31,13 @@ REPORT = Report(
 )
 
 
+def a_file(path: Path, content: bytes) -> Written:
+    path.write_bytes(content)
+    return Written(path, len(content), hashlib.sha256(content).hexdigest())
+
+
 def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> None:
-    model, data = tmp_path / "net.onnx", tmp_path / "net.onnx.data"
-    model.write_bytes(b"model")
-    data.write_bytes(b"weights")
-    written = save_certificate(REPORT, [model, data])
+    written = save_certificate(REPORT, [a_file(tmp_path / "net.onnx", b"model"), a_file(tmp_path / "data", b"weights")])
     assert written.name == "net.onnx.proof.json"
     content = json.loads(written.read_text())
     jsonschema.validate(content, SCHEMA)
@@ -45,8 +48,7 @@ def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> Non
 
 
 def test_the_schema_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
-    (tmp_path / "net.onnx").write_bytes(b"")
-    content = certificate(REPORT, [tmp_path / "net.onnx"])
+    content = certificate(REPORT, [a_file(tmp_path / "net.onnx", b"")])
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**content, "more": 1}, SCHEMA)
 

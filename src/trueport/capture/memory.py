@@ -57,6 +57,14 @@ class Memory:
             if not shapes.forget_since(known):
                 around.update(own.maps[0])
 
+    def let_go(self) -> None:
+        """Forget every tensor. A wrapper holds its fake tensor in C++, where the collector sees no reference: a ring
+        through the two (fake, its mode, the trace, wrapper, fake) would stay for ever, and the model with it."""
+        for signature in self._signatures.values():
+            signature.wrapper = None
+        self._signatures.clear()
+        self._results = ChainMap()
+
     def signature(self, fake: torch.Tensor) -> Signature:
         known: Signature | None = getattr(fake, "_trueport_signature", None)
         if known is None:

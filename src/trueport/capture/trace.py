@@ -33,6 +33,7 @@ from trueport.capture.ways import IsLeaf, WritesInPlace
 from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
+from trueport.examine.run import goes_on
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.unscripted import unscripted
 from trueport.rewrite.functions import Rewriting
@@ -133,7 +134,8 @@ def _trace(
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)
             tracer.places.begin(sys._getframe())
-            returned = job.model(*args, **kwargs)
+            with goes_on():
+                returned = job.model(*args, **kwargs)
             demand.end()
             tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)
@@ -147,6 +149,7 @@ def _trace(
         tracer.places.end()
         snapshot.restore()
         around.restore()
+        tracer.let_go()
 
 
 @contextlib.contextmanager

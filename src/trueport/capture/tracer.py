@@ -75,6 +75,11 @@ class Tracer(Recording):
         self.recorder = Recorder(self)
         self.functionaliser = Functionaliser(self)
 
+    def let_go(self) -> None:
+        """The trace is over: nothing that torch may still hold of it keeps the rest, or the model, alive."""
+        self.memory.let_go()
+        self.symbols.shapes.let_go()
+
     # --- from the user's code
 
     def dispatch(self, op: Any, types: Any, args: Any, kwargs: Any) -> Any:

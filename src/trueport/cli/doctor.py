@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 from rich.console import Console
 
-from trueport import __version__
+from trueport import __version__, temporary
 from trueport.cli.outcome import ending, show_findings, told_plainly
 from trueport.cli.request import usage_error
 from trueport.diagnostics.base import Diagnostic
@@ -43,7 +45,7 @@ def doctor(target: str | None, debug: bool) -> None:
     """
     with told_plainly(debug):
         wanted = None if target is None else parse_target(target)
-        parts = [versions(), runtime()]
+        parts = [versions(), runtime(), leftovers()]
         if wanted is not None:
             parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
         findings = [finding for part in parts for finding in part.findings]
@@ -92,6 +94,14 @@ def runtime() -> Examined:
             ("trueport writes", f"{writes} {ir_version_for(DEFAULT_OPSET)}"),
         ),
     )
+
+
+def leftovers() -> Examined:
+    """What killed runs left among the temporary files and in the working folder is removed."""
+    places = (Path(tempfile.gettempdir()), Path.cwd())
+    found = [f"removed {path}" for place in places for path in temporary.clear(place)]
+    heads = ("left by killed runs", *[""] * (len(found) - 1))
+    return Examined("temporary files", tuple(zip(heads, found or ["nothing"], strict=True)))
 
 
 def target_runtime(release: tuple[int, int]) -> Examined:

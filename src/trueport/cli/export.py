@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
 from typing import Any
 
 import click
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import model_options, read_request, refuse_unwritable
+from trueport.cli.request import as_meant, model_options, read_request, refuse_unwritable
 from trueport.cli.showing import Showing, mention_fix, showing_options
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
@@ -47,18 +48,20 @@ def export(
       trueport export model.py:Net -i x:Nx3xHxW --dim H=32..640 -o net.onnx
     """
     with told_plainly(debug):
+        start = Path.cwd()
         refuse_unwritable(output, overwrite)
         showing = Showing.taken_from(options)
         checking = take_checking(options, output)
         try:
             with working(f"exporting {target}"):
                 request = read_request(target=target, **options)
+                checking["counterexample"] = as_meant(checking["counterexample"], start)
                 from trueport.api import export as run
 
                 program = run(
                     request.model,
                     request.args,
-                    output,
+                    as_meant(output, start),
                     verify=verify,
                     external_data=external_data,
                     overwrite=overwrite,

@@ -12,10 +12,11 @@ from trueport.cli.explain import explain
 from trueport.cli.export import export
 from trueport.cli.fix import fix
 from trueport.cli.outcome import told_plainly
+from trueport.cli.supervise import Supervised
 from trueport.cli.verify import verify
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Supervised, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="trueport %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:

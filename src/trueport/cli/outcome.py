@@ -6,6 +6,7 @@ Results and findings go to stdout, progress and faults of the request or of true
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,15 @@ class Exit(IntEnum):
     FINDINGS = 1
     USAGE = 2
     OUR_FAULT = 3
-    INTERRUPTED = 130  # as a shell reports Ctrl-C
+    OF_SIGNALS = 128  # and the signal's number, as a shell reports it: 130 for Ctrl-C
+
+
+class Terminated(KeyboardInterrupt):
+    """Somebody wants the command to end: Ctrl-C, SIGTERM, or a terminal that was closed."""
+
+    def __init__(self, number: signal.Signals = signal.SIGINT) -> None:
+        super().__init__()
+        self.number = number
 
 
 def ending(found: Iterable[Diagnostic]) -> Exit:
@@ -51,8 +60,12 @@ def told_plainly(debug: bool) -> Iterator[None]:
         show_findings(refused.diagnostics, Console(stderr=usage))
         offer_bundle(refused.diagnostics)
         raise SystemExit(Exit.USAGE if usage else ending(refused.diagnostics)) from None
-    except KeyboardInterrupt:
-        raise SystemExit(Exit.INTERRUPTED) from None
+    except KeyboardInterrupt as stop:
+        number = stop.number if isinstance(stop, Terminated) else signal.SIGINT
+        raise SystemExit(Exit.OF_SIGNALS + number) from None
+    except SystemExit as ended:  # the model's own: its code, such as 0, is no verdict
+        print(f"the model ended the command (SystemExit: {ended.code}) before there was a verdict", file=sys.stderr)
+        raise SystemExit(Exit.FINDINGS) from None
     except Exception as fault:  # noqa: BLE001 - the last wall: a bug of ours is told as one, never as a bare traceback
         if debug:
             traceback.print_exc()

@@ -136,10 +136,17 @@ def refuse_unwritable(output: str, overwrite: bool) -> None:
     path = Path(output)
     if path.is_dir():
         raise usage_error(f"{output} is a folder", fix=f"name a file: -o {path / 'model.onnx'}")
+    if path.exists() and not path.is_file():  # a pipe, a socket, a device
+        raise usage_error(f"{output} is not a file", fix="name a file, and copy it from there")
     if not path.parent.is_dir():
         raise usage_error(f"the folder of {output} does not exist", fix=f"mkdir -p {path.parent}")
     if path.exists() and not overwrite:
         raise usage_error(f"{output} already exists", fix="pass --overwrite to replace it, or another name with -o")
+
+
+def as_meant(path: str, start: Path) -> str:
+    """A path of the command line, once the model's file is imported: that may have changed the working folder."""
+    return path if Path.cwd() == start else str(start / path)
 
 
 def usage_error(message: str, *, fix: str) -> UsageError:

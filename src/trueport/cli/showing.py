@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -60,7 +61,7 @@ class Showing:
             options.pop("output_format"),
             _codes("--select", options.pop("select")),
             _codes("--ignore", options.pop("ignore")),
-            report_path,
+            None if report_path is None else os.path.abspath(report_path),  # the model may change the working folder
         )
 
     def finish(self, report: Report) -> Exit:

@@ -9,11 +9,11 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from trueport import temporary
 from trueport.cli.trial_child import TrialRequest
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.fix.command import Command
@@ -69,8 +69,7 @@ class Nursery:
 def trials(nursery: Nursery | None = None) -> Iterator[Trial]:
     """A function that tries a model with some files as they would be; the first call is the model as it is."""
     home = nursery or Nursery()
-    with tempfile.TemporaryDirectory(prefix="trueport-fix-") as name:
-        folder = Path(name)
+    with temporary.folder() as folder:
         took: list[float] = []
 
         def trial(files: Files, command: Command) -> Outcome:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from trueport import temporary
 from trueport.cli.checking import take_checking
 from trueport.cli.request import Request, read_request
 from trueport.diagnostics.base import Diagnostic
@@ -57,11 +58,13 @@ def main() -> None:
     """For each path of a request on stdin, try it and answer with a line: how its process ended."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    temporary.end_with(os.getppid())
     import trueport.api  # noqa: F401  what every trial needs
 
     for line in sys.stdin:
-        child = os.fork()
+        nursery, child = os.getpid(), os.fork()
         if child == 0:
+            temporary.end_with(nursery)
             _run(Path(line.rstrip("\n")))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)

@@ -9,7 +9,7 @@ import click
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import read_request, target_options, usage_error
+from trueport.cli.request import as_meant, read_request, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
 
 _OF_THE_EXPORT = ("opset_version", "random")
@@ -34,15 +34,17 @@ def verify(file: str, target: str, debug: bool, **options: Any) -> None:
       trueport verify net.onnx model.py:Net -i x:Nx3xHxW
     """
     with told_plainly(debug):
+        start = Path.cwd()
         if not Path(file).is_file():
             raise usage_error(f"there is no file {file}", fix="name an ONNX file")
         showing = Showing.taken_from(options)
         checking = take_checking(options, file)
         with working(f"verifying {file}"):
             request = read_request(target=target, **options)
+            checking["counterexample"] = as_meant(checking["counterexample"], start)
             from trueport.api import verify as run
 
             given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
-            report = run(file, request.model, request.args, **given, **checking)
+            report = run(as_meant(file, start), request.model, request.args, **given, **checking)
         ended = showing.finish(report)
     raise SystemExit(ended)

@@ -1,53 +1,115 @@
-"""A limit on eager itself: a `while` of the user's may never end on an input that we have drawn."""
+"""A limit on eager itself: a `while` of the user's may never end on an input that we have drawn.
+
+No timer of the process is used: there is one only, and it may be the caller's (pytest-timeout lives by it). A thread
+waits instead, and then interrupts the one that is limited: the main thread by a signal whose handler sees what it would
+interrupt, any other by an exception that Python raises there. Either comes between two of Python's instructions; code
+in C that never returns is not stopped.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
+import _weakrefset
+import ctypes
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from types import FrameType
+import time
+import weakref
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch.utils.weak
 
 _A_MOMENT = 0.01
 _MOMENTS = 100
+_AGAIN = 1.0
+"""Seconds until what went on all the same (it caught the exception) is interrupted once more."""
+_SIGNAL = signal.SIGURG
+"""Ignored by default and used by hardly anybody; a handler that is there is called for what is not ours."""
+_CALLBACKS = frozenset(str(module.__file__) for module in (weakref, _weakrefset, torch.utils.weak))
+"""Files whose code runs when an object dies, in the middle of anything. What is raised there is lost."""
 
 
-@contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in what runs meanwhile, once it has taken so long.
+class within:
+    """Raises TimeoutError in what runs meanwhile on this thread, once it has taken so many seconds.
 
-    By an alarm signal, which reaches Python between two of its instructions: on the main thread only. Elsewhere there
-    is no limit. Not while something is set or restored: a `with` that is stopped half-way in its `__enter__` or
-    `__exit__` would leave torch's modes as they are, for the rest of the process.
+    Not while something is set or restored: a `with` that is stopped half-way in its `__enter__` or `__exit__` would
+    leave torch's modes as they are, for the rest of the process. Nor in the callback of a weak reference.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
-    limited = sys._getframe(2)  # what says `with within(…)`, behind contextlib's own frame
-    moments = itertools.count()
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._strikes, self._struck, self._moments = 0, 0, 0
+        self._raised = False
+        self._before: Any = None
 
-    def stop(_signal: int, frame: FrameType | None) -> None:
-        if _sets_or_restores(frame, limited) and next(moments) < _MOMENTS:
-            signal.setitimer(signal.ITIMER_REAL, _A_MOMENT)
+    def __enter__(self) -> None:
+        self._limited = sys._getframe(1)
+        self._thread = threading.get_ident()
+        self._by_signal = threading.current_thread() is threading.main_thread()
+        self._watch = threading.Thread(target=self._wait, name="trueport-limit", daemon=True)
+        if self._by_signal:
+            self._before = signal.signal(_SIGNAL, self._handle)
+        self._watch.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._watch.join()
+        if self._by_signal:
+            while self._struck < self._strikes:  # on its way: nobody else is to get it
+                time.sleep(0.001)
+            signal.signal(_SIGNAL, self._before)
+        else:
+            _raise_in(self._thread, None)
+        del self._limited
+
+    def _wait(self) -> None:
+        pause = self._seconds
+        while not self._over.wait(pause):
+            pause = _A_MOMENT
+            if self._raised:
+                self._raised, pause = False, _AGAIN
+            elif not self._by_signal:
+                frame = sys._current_frames().get(self._thread)
+                # Not in the `with` itself, which may be about to leave.
+                if frame is not self._limited and not self._is_to_wait(frame):
+                    self._raised = True
+                    _raise_in(self._thread, TimeoutError)
+            elif self._struck == self._strikes:
+                self._strikes += 1
+                signal.pthread_kill(self._thread, _SIGNAL)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._struck == self._strikes:  # not from us
+            if callable(self._before):
+                self._before(number, frame)
             return
-        raise TimeoutError(f"eager did not end within {seconds:.0f} s")
+        self._struck += 1
+        if not self._over.is_set() and not self._is_to_wait(frame):
+            self._raised = True
+            raise TimeoutError(f"eager did not end within {self._seconds:.0f} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    def _is_to_wait(self, frame: FrameType | None) -> bool:
+        """Whether now is no time to be interrupted; but nobody may go on like that for ever."""
+        if self._moments < _MOMENTS and _sets_or_restores(frame, self._limited):
+            self._moments += 1
+            return True
+        self._moments = 0
+        return False
 
 
 def _sets_or_restores(frame: FrameType | None, limited: FrameType) -> bool:
-    """Whether a `with` is just being entered or left, in what the limit holds for."""
+    """Whether a `with` is just being entered or left, or an object dies, in what the limit holds for."""
     while frame is not None and frame is not limited:
-        if frame.f_code.co_name in ("__enter__", "__exit__"):
+        code = frame.f_code
+        if code.co_name in ("__enter__", "__exit__", "__del__") or code.co_filename in _CALLBACKS:
             return True
         frame = frame.f_back
     return False
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have an exception raised in another thread, soon; or none after all."""
+    given = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)

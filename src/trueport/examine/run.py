@@ -7,8 +7,9 @@ The reference is eager PyTorch under `torch.no_grad()`, in the mode that the use
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -75,10 +76,20 @@ def run_watched(
 def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """One call on copies of the inputs, after which the model is left as the call left it."""
     args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
-    with torch.set_grad_enabled(grad), without_compiler():
+    with torch.set_grad_enabled(grad), without_compiler(), goes_on():
         outputs = job.model(*args, **kwargs)
     _refuse_impossible(outputs)
     return outputs
+
+
+@contextlib.contextmanager
+def goes_on() -> Iterator[None]:
+    """A `sys.exit()` of the model is an error like any other: it would end whoever exports it, and with exit code 0."""
+    try:
+        yield
+    except SystemExit as ended:
+        failure = RuntimeError(f"SystemExit: {ended.code}; the model ends its process")
+        raise failure.with_traceback(ended.__traceback__) from None
 
 
 def _refuse_impossible(outputs: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir as ir
@@ -12,6 +12,12 @@ from trueport.capture.graph import Value, Weight
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Tensor
+
+
+class Output(Protocol):
+    """What weights are written to."""
+
+    def write(self, data: memoryview | bytes, /) -> int: ...
 
 
 class WeightTensor(ir.Tensor[torch.Tensor]):
@@ -39,7 +45,7 @@ class WeightTensor(ir.Tensor[torch.Tensor]):
     def tobytes(self) -> bytes:
         return _bytes(self.source).tobytes()
 
-    def tofile(self, file: BinaryIO) -> None:
+    def tofile(self, file: Output) -> None:
         file.write(_bytes(self.source).data)
 
 

@@ -3,14 +3,18 @@
 Everything is first written beside its destination under another name and then moved into place, so a crash, a full disk
 or an interruption leaves the old file as it was. The weights go from torch's memory to the file one by one: protobuf
 merges a message that is written in several pieces, so the pieces need never be in memory together.
+
+A data file is named after its content, and is there before the model that names it. So a model never points at
+another's weights, however many processes write to one path, and the same model gives the same files.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
-import secrets
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,29 +22,67 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from trueport.lower.weights import WeightTensor
+from trueport import temporary
+from trueport.lower.weights import Output, WeightTensor
+from trueport.temporary import Hashing, Written
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 _ROOM_FOR_THE_GRAPH = 64 << 20
 _SMALL = 1 << 10
+_DATA = re.compile(r"\.[0-9a-f]{16}\.data")
+"""What follows the model's name in the name of its data file."""
+_LARGEST_SEARCHED = 256 << 20
+"""Bytes of a file in which the name of a data file is looked for; a larger one is taken to have it."""
 
 # Field numbers of onnx.proto, and protobuf's wire type of a length-delimited field.
 _MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW_DATA, _DELIMITED = 7, 5, 9, 2
 
 
-def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tuple[Path, ...]:
-    """Write `model` to `path`; the weights go to `<name>.data` beside it on request, or when the file would be too big.
+def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tuple[Written, ...]:
+    """Write `model` to `path`; the weights go to `<name>.<hash>.data` beside it on request, or when the file would be
+    too big. A link is followed, and a file that is replaced keeps its mode.
 
     Returns the files written, the model first.
     """
+    path = Path(os.path.realpath(path))
     large = _large_weights(model)
-    total = sum(tensor.nbytes for tensor in large.values())
-    external = total + _ROOM_FOR_THE_GRAPH > PROTOBUF_LIMIT if external_data is None else external_data
-    old_data = _data_files(path)
-    written = _write_external(model, path) if external else _write_one_file(model, path, large)
-    for old in old_data - set(written):
-        old.unlink(missing_ok=True)
-    return written
+    outside = _outside(model) if (_is_too_big(large) if external_data is None else external_data) else []
+    with contextlib.ExitStack() as stack:
+        data, named = None, None
+        if outside:
+            data, file = stack.enter_context(temporary.file_in(path.parent))
+            hashing = Hashing(file)
+            _write_data(hashing, outside)
+            named = hashing.written(path.with_name(f"{path.name}.{hashing.sha256[:16]}.data"))
+            _finish(file, path)
+        new, file = stack.enter_context(temporary.file_in(path.parent))
+        hashing = Hashing(file)
+        if named is None:
+            _write_inline(model, hashing, large)
+        else:
+            _write_pointing(model, hashing, outside, named.path.name)
+        _finish(file, path)
+        _put_in_place(path, new, named.path if named else None, data)
+    return (hashing.written(path), *(() if named is None else (named,)))
+
+
+def write_for_a_while(model: ir.Model, folder: Path) -> Path:
+    """Write `model` into a folder of our own, for the runtime to read: no hash, and no care for a loss of power."""
+    path, large = folder / "model.onnx", _large_weights(model)
+    outside = _outside(model) if _is_too_big(large) else []
+    if outside:
+        with path.with_name("model.onnx.data").open("wb") as file:
+            _write_data(file, outside)
+    with path.open("wb") as file:
+        if outside:
+            _write_pointing(model, file, outside, "model.onnx.data")
+        else:
+            _write_inline(model, file, large)
+    return path
+
+
+def _is_too_big(large: Mapping[str, WeightTensor]) -> bool:
+    return sum(tensor.nbytes for tensor in large.values()) + _ROOM_FOR_THE_GRAPH > PROTOBUF_LIMIT
 
 
 def _large_weights(model: ir.Model) -> dict[str, WeightTensor]:
@@ -51,21 +93,12 @@ def _large_weights(model: ir.Model) -> dict[str, WeightTensor]:
     }
 
 
-def _write_one_file(model: ir.Model, path: Path, large: dict[str, WeightTensor]) -> tuple[Path, ...]:
-    with _in_place(path) as temporary:
-        _write_inline(model, temporary, large)
-    return (path,)
-
-
-def _write_inline(model: ir.Model, path: Path, large: dict[str, WeightTensor]) -> None:
+def _write_inline(model: ir.Model, file: Output, large: dict[str, WeightTensor]) -> None:
     with _without(model, large):
         head = ir.to_proto(model).SerializeToString()
-    with path.open("wb") as file:
-        file.write(head)
-        for name, tensor in large.items():
-            _write_initializer(file, name, tensor)
-        file.flush()
-        os.fsync(file.fileno())
+    file.write(head)
+    for name, tensor in large.items():
+        _write_initializer(file, name, tensor)
 
 
 @contextlib.contextmanager
@@ -82,7 +115,7 @@ def _without(model: ir.Model, large: dict[str, WeightTensor]) -> Iterator[None]:
         initializers.update(order)
 
 
-def _write_initializer(file: BinaryIO, name: str, tensor: WeightTensor) -> None:
+def _write_initializer(file: Output, name: str, tensor: WeightTensor) -> None:
     """One more piece of the model: `graph { initializer { name … raw_data } }`."""
     head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=list(tensor.shape.numpy()))
     prefix = head.SerializeToString() + _delimited(_TENSOR_RAW_DATA, tensor.nbytes)
@@ -104,38 +137,125 @@ def _varint(number: int) -> bytes:
     return bytes(digits)
 
 
-def _write_external(model: ir.Model, path: Path) -> tuple[Path, ...]:
-    """The data file gets a name that no file has, so that an older model keeps the data that it points at."""
-    data = path.with_name(path.name + ".data")
-    if data.exists():
-        data = path.with_name(f"{path.name}.{secrets.token_hex(4)}.data")
+def _outside(model: ir.Model) -> list[ir.Value]:
+    """The initializers that go to the data file."""
+    initializers = [value for graph in model.graphs() for value in graph.initializers.values()]
+    return [value for value in initializers if value.const_value is not None and value.const_value.nbytes >= _SMALL]
+
+
+def _write_data(file: Output, outside: Sequence[ir.Value]) -> None:
+    """One tensor after the other, in the model's order."""
+    for value in outside:
+        tensor = value.const_value
+        assert tensor is not None
+        tensor.tofile(file) if isinstance(tensor, WeightTensor) else file.write(tensor.tobytes())
+
+
+def _write_pointing(model: ir.Model, file: Output, outside: Sequence[ir.Value], data: str) -> None:
+    """The model, whose initializers say where in the data file they are."""
+    tensors, offset = [value.const_value for value in outside], 0
     try:
-        with _in_place(path) as temporary:
-            ir.save(model, temporary, external_data=data.name, size_threshold_bytes=_SMALL)
-    except BaseException:
-        data.unlink(missing_ok=True)
-        raise
-    return (path, data) if data.exists() else (path,)
+        for value, tensor in zip(outside, tensors, strict=True):
+            assert tensor is not None
+            shape = ir.Shape(tensor.shape.numpy())
+            named = value.name or ""
+            value.const_value = ir.ExternalTensor(data, offset, tensor.nbytes, tensor.dtype, shape=shape, name=named)
+            offset += tensor.nbytes
+        file.write(ir.to_proto(model).SerializeToString())
+    finally:
+        for value, tensor in zip(outside, tensors, strict=True):
+            value.const_value = tensor
+
+
+def _finish(file: BinaryIO, path: Path) -> None:
+    """All of it is in the file now, safe from a loss of power, with the mode of the file that it replaces."""
+    file.flush()
+    with contextlib.suppress(FileNotFoundError):
+        before = path.stat()
+        with contextlib.suppress(PermissionError):  # a group that this user is no member of
+            os.chown(file.fileno(), -1, before.st_gid)
+        os.fchmod(file.fileno(), before.st_mode & 0o7777)
+    os.fsync(file.fileno())
+
+
+def _put_in_place(path: Path, new: Path, named: Path | None, data: Path | None) -> None:
+    """The data file first, then the model that names it, then what the model before had.
+
+    Nobody else does the same in this folder meanwhile, so that no data file goes that another model is about to name.
+    The data file keeps its temporary name until the model is there: should we be killed between the two, the next run
+    finds a leftover, and by it the data file that no model came to name.
+    """
+    with temporary.alone_in(path.parent):
+        temporary.clear(path.parent, before=_remove_unnamed)
+        stale = _data_files(path)
+        if named is not None and data is not None:
+            _give_second_name(data, named)
+        os.replace(new, path)
+        for old in stale - {named}:
+            if not _is_named(old, path.parent.iterdir()):
+                old.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _give_second_name(data: Path, named: Path) -> None:
+    try:
+        os.link(data, named)
+    except OSError:  # there already, with the same content; or a file system that gives a file one name only
+        os.replace(data, named)
+
+
+def _remove_unnamed(leftover: Path) -> None:
+    """The data file that a killed process put in place, and no model that names it."""
+    itself = leftover.stat()
+    if not leftover.is_file() or itself.st_nlink < 2:
+        return
+    files = list(leftover.parent.iterdir())
+    for file in files:
+        is_it = file != leftover and _DATA.search(file.name) and os.path.samestat(itself, file.lstat())
+        if is_it and not _is_named(file, files):
+            file.unlink()
 
 
 def _data_files(path: Path) -> set[Path]:
-    """The data files of ours that the model at `path` points at, to be removed once nothing does."""
-    if not path.exists():
-        return set()
+    """The data files that the model at `path` names and that we wrote for it: no other is ever removed."""
     try:
         old = onnx.load(path, load_external_data=False)
-    except DecodeError:  # not a model: whatever it is, it owns no data of ours
+    except (OSError, DecodeError):  # none there, or not a model: whatever it is, it owns no data of ours
         return set()
-    places = {e.value for t in old.graph.initializer for e in t.external_data if e.key == "location"}
-    return {path.with_name(place) for place in places if place.startswith(path.name) and place.endswith(".data")}
+    places = {entry.value for held in _tensors(old.graph) for entry in held.external_data if entry.key == "location"}
+    return {path.with_name(place) for place in places if _is_data_of(place, path.name)}
 
 
-@contextlib.contextmanager
-def _in_place(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write under; moved to `path` at the end, removed on failure."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)
+
+
+def _is_data_of(place: str, model: str) -> bool:
+    return place.startswith(model) and _DATA.fullmatch(place[len(model) :]) is not None
+
+
+def _is_named(data: Path, files: Iterable[Path]) -> bool:
+    """Whether another file of the folder has the name in it: a copy of a model needs the data of the original."""
+    name = data.name.encode()
+    for file in files:
+        if file != data and not _DATA.search(file.name) and file.is_file():
+            if (size := file.stat().st_size) > _LARGEST_SEARCHED:
+                return True
+            if size:
+                with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                    if content.find(name) >= 0:
+                        return True
+    return False
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -6,43 +6,41 @@ form is described in `docs/proof.schema.json`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trueport import temporary
 from trueport.report.model import CallsSummary, CheckedInput, DecisionSummary, Report
+from trueport.temporary import Written
 
 SCHEMA = 1
 SUFFIX = ".proof.json"
-_PIECE = 1 << 20
 
 
-def save_certificate(report: Report, files: Sequence[Path]) -> Path:
+def save_certificate(report: Report, files: Sequence[Written]) -> Path:
     """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files."""
-    target = files[0].with_name(files[0].name + SUFFIX)
+    model = files[0].path
+    target = model.with_name(model.name + SUFFIX)
     content = json.dumps(certificate(report, files), indent=2, ensure_ascii=False) + "\n"
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        temporary.write_text(content, encoding="utf-8")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with temporary.file_in(target.parent) as (new, file):
+        file.write(content.encode())
+        file.flush()
+        os.replace(new, target)
     return target
 
 
-def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
+def certificate(report: Report, files: Sequence[Written]) -> dict[str, Any]:
     """The content of a certificate, as plain data."""
     model, *weights = files
     return {
         "schema": SCHEMA,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": {"name": report.model, **_file(model), "opset": report.opset},
-        "weights": [_file(path) for path in weights],
+        "weights": [_file(data) for data in weights],
         "versions": dict(report.versions),
         "inputs": [str(tensor) for tensor in report.inputs],
         "outputs": [str(tensor) for tensor in report.outputs],
@@ -90,12 +88,9 @@ def _calls(calls: CallsSummary | None) -> dict[str, Any] | None:
     }
 
 
-def _file(path: Path) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+def _file(written: Written) -> dict[str, Any]:
+    """As it was written, whatever is in its place by now."""
+    return {"file": written.path.name, "bytes": written.size, "sha256": written.sha256}
 
 
 def _compared(one: CheckedInput) -> dict[str, Any]:

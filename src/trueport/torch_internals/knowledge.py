@@ -80,3 +80,10 @@ def forget_answers(env: ShapeEnv) -> None:
     env._version_counter += 1
     for method in (ShapeEnv._inner_evaluate_expr, ShapeEnv.guarding_hint_or_throw, ShapeEnv.has_guarding_hint):
         method.cache_clear()
+
+
+def forget_environment() -> None:
+    """Torch remembers answers by the environment that gave them, and so keeps environments of traces that are over."""
+    for method in vars(ShapeEnv).values():
+        if callable(clear := getattr(method, "cache_clear", None)):
+            clear()

@@ -19,7 +19,7 @@ from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
 from trueport.torch_internals.bounds import Bounds, narrowed, settled
 from trueport.torch_internals.examples import example_where
-from trueport.torch_internals.knowledge import Knowledge, forget_answers
+from trueport.torch_internals.knowledge import Knowledge, forget_answers, forget_environment
 
 
 def size_oblivious() -> contextlib.AbstractContextManager[None]:
@@ -84,6 +84,11 @@ class DecidingShapes(_ShapeEnv):
         for expr in () if self._unnoted else made:
             self._on_guard(expr)
         return decided
+
+    def let_go(self) -> None:
+        """Nobody asks any more. Every fake tensor knows this environment, and shall not know the trace through it."""
+        self._before, self._on_guard = lambda _: False, lambda _: None
+        forget_environment()
 
     @contextlib.contextmanager
     def checks_of_numbers_unnoted(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ that the exporter fused are found on neither, and say nothing.
 from __future__ import annotations
 
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import onnx
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trueport import temporary
 from trueport.source import Place, Where
 from trueport.torch_internals import TORCH_FOLDER
 from trueport.verify.compare import judge, tolerance_for
@@ -117,7 +117,7 @@ class Recogniser:
         """What the file makes of each of these, by shape; None where it cannot be tapped, or only runs as a whole."""
         if self.path.stat().st_size > _LARGEST_FILE:
             return None
-        with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+        with temporary.folder() as folder:
             try:
                 tapped = _tapped(self.path, Path(folder, "tapped.onnx"))
                 with self.worker.load(tapped, self.limits, Optimisation.NONE) as loaded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class Evidence:
 
     folder: Path
     with_model: bool = False
+    home: Path = field(default_factory=Path.cwd)
+    """The working folder of now: the model may change it."""
 
     def kept(self, model: Path, call: Call, outputs: Sequence[str]) -> Kept:
         """Write the input, eager's answer and the script; an older counterexample is replaced."""
@@ -92,10 +94,11 @@ class Evidence:
         return Kept(f"to see it: python {written}", self.folder)
 
     def _save(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], script: str) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        folder = self.home / self.folder
+        folder.mkdir(parents=True, exist_ok=True)
         if self.with_model:
             for part in model.parent.glob(f"{model.name}*"):  # its data file begins with its name
-                shutil.copyfile(part, self.folder / part.name)
+                shutil.copyfile(part, folder / part.name)
         # A sequence of tensors is no array, and onnxruntime gives it in another way; of several calls it is left out.
         plain = [
             name
@@ -113,8 +116,8 @@ class Evidence:
         if script is _SCRIPT:
             for name, items in lists.items():
                 arrays |= {f"eager.{name}[{at}]": _array(item) for at, item in enumerate(items)}
-        np.savez(self.folder / DATA, **arrays)  # type: ignore[arg-type]
-        place = self.folder / SCRIPT
+        np.savez(folder / DATA, **arrays)  # type: ignore[arg-type]
+        place = folder / SCRIPT
         file = model.name if self.with_model else str(model.absolute())
         counts = {name: len(items) for name, items in lists.items()}
         types = {name: data.element_type for name, data in calls[0].feeds.items()}
@@ -122,14 +125,14 @@ class Evidence:
             script = script + _AND_OF_LISTS if plain else script[: script.index("for name, got")] + _AND_OF_LISTS
         text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls), lists=counts)
         place.write_text(text, encoding="utf-8")
-        return place
+        return self.folder / SCRIPT
 
     def withdraw(self) -> None:
         """Take back what was saved: it spoke of a model that is not the one to be told about."""
         for name in (DATA, SCRIPT, "model.onnx", "model.onnx.data"):
-            (self.folder / name).unlink(missing_ok=True)
+            (self.home / self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # the folder holds other things, or was never made
-            self.folder.rmdir()
+            (self.home / self.folder).rmdir()
 
 
 def _bits(data: TensorData) -> np.ndarray[Any, Any]:

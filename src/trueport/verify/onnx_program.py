@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
+from trueport import temporary
 from trueport.capture.graph import Graph, Number, Value
 from trueport.lower.lower import Lowered
-from trueport.lower.write import write
+from trueport.lower.write import write_for_a_while
 from trueport.verify.sandbox import Limits, Worker, WorkerFailure
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
 
@@ -46,8 +45,8 @@ class Laboratory:
             yield None
             return
         names = _tap(lowered, taps)
-        with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
-            path = write(lowered.model, Path(folder, "model.onnx"))[0]
+        with temporary.folder() as folder:
+            path = write_for_a_while(lowered.model, folder)
             with self.worker.load(path, self.limits) as loaded:
 
                 def run(inputs: Mapping[str, Any]) -> Ran:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trueport import temporary
 from trueport.verify.compare import Expected, Tolerance, judge
 from trueport.verify.tensors import RuntimeValue, TensorData, from_torch
 
@@ -20,6 +22,8 @@ _EVALUATOR = Path(__file__).with_name("evaluator.py")
 _SAID = "the ONNX reference evaluator: "
 _LARGEST_FILE = 64 << 20
 """It computes in plain numpy, operator by operator: a large model would only use up its time."""
+_MEMORY = 8 << 30
+"""Bytes of address space."""
 
 
 def second_opinion(
@@ -59,11 +63,13 @@ def _data(array: np.ndarray[Any, Any]) -> TensorData:
 
 
 def _answers(path: Path, feeds: Mapping[str, TensorData], seconds: float) -> dict[str, np.ndarray[Any, Any]] | None:
-    with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
+    with temporary.folder() as folder:
         given, answers = Path(folder, "feeds.npz"), Path(folder, "answers.npz")
         arrays = {name: np.frombuffer(data.data, data.dtype).reshape(data.shape) for name, data in feeds.items()}
         np.savez(given, **arrays)  # type: ignore[arg-type]
-        command = [sys.executable, "-I", str(_EVALUATOR), *_library_folders(), str(path), str(given), str(answers)]
+        limits = (str(os.getpid()), str(_MEMORY), str(math.ceil(2 * seconds)))
+        files = (str(path), str(given), str(answers))
+        command = [sys.executable, "-I", str(_EVALUATOR), *limits, *_library_folders(), *files]
         try:
             done = subprocess.run(command, timeout=seconds, capture_output=True, check=False)
         except subprocess.TimeoutExpired:

@@ -9,7 +9,6 @@ import io
 import itertools
 import logging
 import re
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from trueport import temporary
 from trueport.examine.limits import within
 from trueport.examine.run import run_eager
 from trueport.examine.state import Snapshot
@@ -147,8 +147,8 @@ def torch_sizes(job: Job) -> Any:
 
 @contextlib.contextmanager
 def a_file() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
-        yield Path(folder) / "portable.onnx"
+    with temporary.folder() as folder:
+        yield folder / "portable.onnx"
 
 
 @contextlib.contextmanager
