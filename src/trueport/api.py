@@ -16,6 +16,7 @@ from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
 from trueport.load.request import make_job
+from trueport.load.roots import source_roots
 from trueport.lower.opsets import refuse_opset
 from trueport.program import Program, prove, refuse_path, save_model
 from trueport.report import Report
@@ -57,6 +58,8 @@ def export(
     proof: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
     random: str | None = None,
+    source: bool = True,
+    source_root: str | os.PathLike[str] | None = None,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -67,7 +70,9 @@ def export(
     the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `nonfinite` (NaN and infinities among the values
     to try), `proof` (write `<f>.proof.json`: what was compared, and how), `counterexample` (a folder for an input on
     which the exported model differs from eager, with a script that shows it), `random` ("onnx" for a model that draws
-    random numbers: the exported one draws its own, and is checked to be distributed as eager is).
+    random numbers: the exported one draws its own, and is checked to be distributed as eager is), `source_root` (the
+    folder that the lines noted in the file are relative to; else the project's, the nearest above each source file with
+    a pyproject.toml or a .git), `source` (False leaves the lines out, for a file that goes to others).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
@@ -80,6 +85,7 @@ def export(
         asked["evidence"] = Evidence(Path(counterexample), with_model=True)
     run = Run(opset_version or DEFAULT_OPSET, _translations(custom_translation_table), _state(state), verify, asked)
     run.random = _random(random)
+    run.source, run.source_root = source, _folder(source_root)
     run.options(torch_options)
     with run.stage("load"):
         job = make_job(
@@ -100,7 +106,7 @@ def export(
             written = save_model(carried.model, path, external_data, overwrite)
     report = run.report(job, carried, path)
     if path is not None and proof and report.verified:
-        prove(report, written)
+        prove(report, written, run.noting(job))
     return Program(carried.model, report, job, carried.graph, path)
 
 
@@ -131,6 +137,7 @@ def verify(
     nonfinite: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
     state: str | None = None,
+    source_root: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Compare an ONNX file, whoever exported it, with the model that it is said to be.
 
@@ -139,9 +146,10 @@ def verify(
     calls, several calls are compared, one after the other (`state="frozen"`: each from the model's present state).
 
     Returns a Report, whose errors are the differences; `counterexample` is a folder in which to keep an input that
-    shows them. The other options are those of `export`.
+    shows them. Lines of source are shown only of Python files below `source_root` and the model's own projects,
+    whatever the file notes. The other options are those of `export`.
     """
-    file = Path(path)
+    file, root = Path(path), _folder(source_root)
     if not file.is_file():
         raise UsageError([UsageFault(message=f"there is no file {file}", fix="name an ONNX file")])
     warm_up()
@@ -162,7 +170,7 @@ def verify(
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
         checked = check_any_file(file, job, examined, _state(state) is State.FROZEN, **asked)
-        found += checked.diagnostics
+        found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
 
 
@@ -176,6 +184,15 @@ def _translations(given: Mapping[Any, Callable[..., Any]] | None) -> dict[Any, C
             fix = "use torch.ops.mylib.op.default, or the name: 'mylib::op'"
             raise UsageError([UsageFault(message=message, fix=fix)]) from None
     return found
+
+
+def _folder(source_root: str | os.PathLike[str] | None) -> str | None:
+    if source_root is None:
+        return None
+    if not Path(source_root).is_dir():
+        fix = "name the folder that the model's source lies in"
+        raise UsageError([UsageFault(message=f"source_root={os.fspath(source_root)!r} is no folder", fix=fix)])
+    return os.path.abspath(source_root)
 
 
 def _random(choice: str | None) -> bool:

@@ -22,6 +22,7 @@ from trueport.lower.write import write
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
+from trueport.source import SourceRoots
 from trueport.verify.child import outputs_of
 from trueport.verify.tensors import as_pairs, tensor_data, to_torch
 
@@ -147,10 +148,10 @@ def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrit
         ) from failure
 
 
-def prove(report: Report, written: Sequence[Path]) -> None:
-    """Write the certificate beside the model."""
+def prove(report: Report, written: Sequence[Path], roots: SourceRoots | None) -> None:
+    """Write the certificate beside the model; without `roots`, with nothing of the source."""
     try:
-        save_certificate(report, written)
+        save_certificate(report, written, roots)
     except OSError as failure:
         raise UsageError(
             [

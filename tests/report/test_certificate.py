@@ -14,7 +14,7 @@ import trueport
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, Verdict, Way
 from trueport.report.certificate import certificate, save_certificate
-from trueport.source import Where
+from trueport.source import SourceRoots, Where
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "proof.schema.json").read_text())
 REPORT = Report(
@@ -34,7 +34,7 @@ def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> Non
     model, data = tmp_path / "net.onnx", tmp_path / "net.onnx.data"
     model.write_bytes(b"model")
     data.write_bytes(b"weights")
-    written = save_certificate(REPORT, [model, data])
+    written = save_certificate(REPORT, [model, data], SourceRoots.of([]))
     assert written.name == "net.onnx.proof.json"
     content = json.loads(written.read_text())
     jsonschema.validate(content, SCHEMA)
@@ -46,7 +46,7 @@ def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> Non
 
 def test_the_schema_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(b"")
-    content = certificate(REPORT, [tmp_path / "net.onnx"])
+    content = certificate(REPORT, [tmp_path / "net.onnx"], SourceRoots.of([]))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**content, "more": 1}, SCHEMA)
 

@@ -9,7 +9,7 @@ import click
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import model_options, read_request, refuse_unwritable
+from trueport.cli.request import model_options, read_request, refuse_unwritable, source_root_option
 from trueport.cli.showing import Showing, mention_fix, showing_options
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
@@ -25,6 +25,11 @@ from trueport.report.versions import installed_versions
 @click.option(
     "--proof/--no-proof", default=True, help="Write FILE.proof.json beside the model: what was compared, and how."
 )
+@source_root_option
+@click.option(
+    "--source/--no-source", default=True,
+    help="Note in FILE from which line each node comes, or leave it out of a file that goes to others.",
+)  # fmt: skip
 @click.option("--show-rewritten", is_flag=True, help="Print the functions whose branches and loops were kept alive.")
 @checking_options
 @showing_options
@@ -35,6 +40,8 @@ def export(
     overwrite: bool,
     external_data: bool | None,
     proof: bool,
+    source_root: str | None,
+    source: bool,
     show_rewritten: bool,
     debug: bool,
     **options: Any,
@@ -63,6 +70,8 @@ def export(
                     external_data=external_data,
                     overwrite=overwrite,
                     proof=proof and verify,
+                    source=source,
+                    source_root=source_root,
                     **checking,
                     **request.options,
                 )

@@ -20,6 +20,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Range = tuple[int | None, int | None]
 
 
+source_root_option = click.option(
+    "--source-root", metavar="FOLDER",
+    help="What the lines noted in FILE are relative to; else the folder with the pyproject.toml or .git.",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Request:
     """A model and the inputs to export it with, as `trueport.api` takes them."""

@@ -9,7 +9,7 @@ import click
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import read_request, target_options, usage_error
+from trueport.cli.request import read_request, source_root_option, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
 
 _OF_THE_EXPORT = ("opset_version", "random")
@@ -23,9 +23,10 @@ _OF_THE_EXPORT = ("opset_version", "random")
     type=click.Choice(["frozen"]),
     help="A model that writes to itself: the file is meant to begin each call in its present state.",
 )
+@source_root_option
 @checking_options
 @showing_options
-def verify(file: str, target: str, debug: bool, **options: Any) -> None:
+def verify(file: str, target: str, source_root: str | None, debug: bool, **options: Any) -> None:
     """Compare FILE, whoever exported it, with TARGET in eager PyTorch.
 
     Where the inputs declare no free size, those that FILE leaves open are free.
@@ -43,6 +44,6 @@ def verify(file: str, target: str, debug: bool, **options: Any) -> None:
             from trueport.api import verify as run
 
             given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
-            report = run(file, request.model, request.args, **given, **checking)
+            report = run(file, request.model, request.args, source_root=source_root, **given, **checking)
         ended = showing.finish(report)
     raise SystemExit(ended)

@@ -7,7 +7,6 @@ form is described in `docs/proof.schema.json`.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -15,17 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trueport.report.model import CheckedInput, DecisionSummary, Report
+from trueport.report.json import dumped
+from trueport.report.model import CheckedInput, Report
+from trueport.source import SourceRoots, Where
 
 SCHEMA = 1
 SUFFIX = ".proof.json"
 _PIECE = 1 << 20
 
 
-def save_certificate(report: Report, files: Sequence[Path]) -> Path:
-    """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files."""
+def save_certificate(report: Report, files: Sequence[Path], roots: SourceRoots | None) -> Path:
+    """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files.
+
+    Places are noted as in the model. Without `roots` there are none, and nothing else of the source: the certificate
+    goes where the model goes.
+    """
     target = files[0].with_name(files[0].name + SUFFIX)
-    content = json.dumps(certificate(report, files), indent=2, ensure_ascii=False) + "\n"
+    content = dumped(certificate(report, files, roots)) + "\n"
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         temporary.write_text(content, encoding="utf-8")
@@ -35,9 +40,13 @@ def save_certificate(report: Report, files: Sequence[Path]) -> Path:
     return target
 
 
-def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
+def certificate(report: Report, files: Sequence[Path], roots: SourceRoots | None) -> dict[str, Any]:
     """The content of a certificate, as plain data."""
     model, *weights = files
+
+    def noted(where: Where | None) -> str:
+        return "" if where is None or roots is None else f"{roots.note(where.file)}:{where.line}"
+
     return {
         "schema": SCHEMA,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -50,7 +59,7 @@ def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
         "free_sizes": [
             {"name": size.name, "minimum": size.minimum, "maximum": size.maximum} for size in report.free_sizes
         ],
-        "constants": dict(report.constants),
+        "constants": dict(report.constants) if roots is not None else {},
         "check": {
             "seed": report.seed,
             "compared": [_compared(one) for one in report.checks],
@@ -60,15 +69,24 @@ def certificate(report: Report, files: Sequence[Path]) -> dict[str, Any]:
             "tolerances": dict(report.tolerances),
             "worst_error": _worst(report.checks),
         },
-        "decisions": [_decision(one) for one in report.decisions],
-        "not_reached": [f"{one.where}: {way}" for one in report.decisions for way in one.unreached],
+        "decisions": [
+            {
+                "where": noted(one.where),
+                "function": one.where.function if roots is not None else "",
+                "kind": one.kind,
+                "decides_by": one.text if roots is not None else "",
+                "ways": {way.name: way.inputs for way in one.ways},
+            }
+            for one in report.decisions
+        ],
+        "not_reached": [f"{noted(one.where) or one.kind}: {way}" for one in report.decisions for way in one.unreached],
         "assumptions": list(report.assumptions),
         "findings": [
             {
                 "code": found.code,
                 "severity": found.weight.value,
-                "message": found.message,
-                "where": str(found.where or ""),
+                "message": found.message if roots is not None else found.title,
+                "where": noted(found.where),
             }
             for found in report.diagnostics
         ],
@@ -89,16 +107,6 @@ def _compared(one: CheckedInput) -> dict[str, Any]:
         "values": one.family,
         "verdict": one.verdict.value,
         "worst_error": one.worst_error,
-    }
-
-
-def _decision(one: DecisionSummary) -> dict[str, Any]:
-    return {
-        "where": str(one.where),
-        "function": one.where.function,
-        "kind": one.kind,
-        "decides_by": one.text,
-        "ways": {way.name: way.inputs for way in one.ways},
     }
 
 
