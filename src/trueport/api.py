@@ -15,10 +15,12 @@ from trueport.capture.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
+from trueport.load.faults import refuse_checking
+from trueport.load.outputs import refuse_output
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
 from trueport.lower.opsets import refuse_opset
-from trueport.program import Program, prove, refuse_path, save_model
+from trueport.program import Program, prove, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.run import Run
@@ -78,8 +80,9 @@ def export(
     """
     path = None if f is None else Path(f)
     if path is not None:
-        refuse_path(path, overwrite)
+        refuse_output(path, overwrite)
     refuse_opset(opset_version)
+    refuse_checking(seed, rtol, atol)
     asked = checking_options(thorough, seed, rtol, atol, nonfinite)
     if counterexample is not None:
         asked["evidence"] = Evidence(Path(counterexample), with_model=True)
@@ -150,6 +153,7 @@ def verify(
     whatever the file notes. The other options are those of `export`.
     """
     file, root = Path(path), _folder(source_root)
+    refuse_checking(seed, rtol, atol)
     if not file.is_file():
         raise UsageError([UsageFault(message=f"there is no file {file}", fix="name an ONNX file")])
     warm_up()

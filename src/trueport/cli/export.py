@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
 from typing import Any
 
 import click
 
 from trueport.cli.checking import checking_options, take_checking
 from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import model_options, read_request, refuse_unwritable, source_root_option
+from trueport.cli.request import model_options, read_request, source_root_option
 from trueport.cli.showing import Showing, mention_fix, showing_options
 from trueport.errors import ExportError, UsageError
+from trueport.load.outputs import refuse_output
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 
@@ -54,7 +56,7 @@ def export(
       trueport export model.py:Net -i x:Nx3xHxW --dim H=32..640 -o net.onnx
     """
     with told_plainly(debug):
-        refuse_unwritable(output, overwrite)
+        refuse_output(Path(output), overwrite)
         showing = Showing.taken_from(options)
         checking = take_checking(options, output)
         try:

@@ -76,9 +76,21 @@ def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
     """One call on copies of the inputs, after which the model is left as the call left it."""
     args, kwargs = job.call.build([copy_of(value) for value in all_leaves(job, values)])
     with torch.set_grad_enabled(grad), without_compiler():
-        outputs = job.model(*args, **kwargs)
+        try:
+            outputs = job.model(*args, **kwargs)
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as ended:  # noqa: BLE001  whatever its class, it is the model's
+            raise _as_exception(ended) from None
     _refuse_impossible(outputs)
     return outputs
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """What a model raises to end the process (`sys.exit()`) as a failure of this one call, under its own name: a check
+    that ends there would have no verdict, and `sys.exit(0)` would say that it had a good one."""
+    same: Exception = type(type(error).__name__, (RuntimeError,), {})(str(error))
+    return same.with_traceback(error.__traceback__)
 
 
 def _refuse_impossible(outputs: Any) -> None:

@@ -123,7 +123,7 @@ def _data_files(path: Path) -> set[Path]:
     if not path.exists():
         return set()
     try:
-        old = onnx.load(path, load_external_data=False)
+        old = onnx.load(path, "protobuf", load_external_data=False)
     except DecodeError:  # not a model: whatever it is, it owns no data of ours
         return set()
     places = {e.value for t in old.graph.initializer for e in t.external_data if e.key == "location"}

@@ -56,13 +56,14 @@ class Models:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             session = self.runtime.InferenceSession(header["path"], options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions have no common base below Exception
+            ports = {
+                "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
+                "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
+            }
+        except Exception as error:  # onnxruntime's exceptions have no common base below Exception; names may be no text
             raise refusal_of("cannot-load", error) from error
         self.sessions[header["session"]] = session
-        return {
-            "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
-            "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
-        }
+        return ports
 
     def run(self, header: Header, blobs: Sequence[bytes]) -> tuple[Header, list[Blob]]:
         session = self.sessions[header["session"]]

@@ -33,7 +33,7 @@ class Origin:
 def origin_of(path: Path, complaint: str) -> Origin:
     """Where the node that a message speaks of comes from; nothing where it names none, or several might be meant."""
     try:
-        model = onnx.load(path, load_external_data=False)
+        model = onnx.load(path, "protobuf", load_external_data=False)
     except (OSError, DecodeError):
         return Origin()
     nodes = list(_nodes(model))
@@ -51,7 +51,7 @@ def origin_of(path: Path, complaint: str) -> Origin:
 def made_at(path: Path, output: str) -> Place | None:
     """Where an output of the model comes from: the nearest node before it whose place the file notes."""
     try:
-        model = onnx.load(path, load_external_data=False)
+        model = onnx.load(path, "protobuf", load_external_data=False)
     except (OSError, DecodeError):
         return None
     makers = {name: node for node in model.graph.node for name in node.output}

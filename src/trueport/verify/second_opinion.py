@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 import tempfile
@@ -62,16 +63,26 @@ def _answers(path: Path, feeds: Mapping[str, TensorData], seconds: float) -> dic
     with tempfile.TemporaryDirectory(prefix="trueport-") as folder:
         given, answers = Path(folder, "feeds.npz"), Path(folder, "answers.npz")
         arrays = {name: np.frombuffer(data.data, data.dtype).reshape(data.shape) for name, data in feeds.items()}
-        np.savez(given, **arrays)  # type: ignore[arg-type]
-        command = [sys.executable, "-I", str(_EVALUATOR), *_library_folders(), str(path), str(given), str(answers)]
+        names = np.array(json.dumps(list(arrays)))
+        numbered = {f"a{at}": array for at, array in enumerate(arrays.values())}  # a name may be any text
+        np.savez(given, names=names, **numbered)  # type: ignore[arg-type]
+        command = [
+            sys.executable or "",
+            "-I",
+            str(_EVALUATOR),
+            *_library_folders(),
+            str(path),
+            str(given),
+            str(answers),
+        ]
         try:
             done = subprocess.run(command, timeout=seconds, capture_output=True, check=False)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, OSError):  # too slow, or no process can be started
             return None
         if done.returncode != 0 or not answers.exists():
             return None
         with np.load(answers) as found:
-            return {name: found[name] for name in found.files}
+            return {name: found[f"a{at}"] for at, name in enumerate(json.loads(str(found["names"])))}
 
 
 def _numpy_has(data: TensorData) -> bool:
