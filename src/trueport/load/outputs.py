@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from pathlib import Path
@@ -40,7 +41,9 @@ def _refuse(path: Path, overwrite: bool, what: str) -> None:
             )
         if not path.is_file():
             raise usage_error(f"{path} is no regular file, and is not replaced", fix="choose another path")
-    # Permissions, read-only disks, full ones and folders that are none of the disk's: only trying tells.
+    if not os.access(path.parent, os.W_OK):
+        raise usage_error(f"the folder {path.parent} cannot be written to", fix="choose another path")
+    # Quotas, read-only disks, full ones and folders that are none of the disk's: only trying tells.
     probe = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         probe.write_bytes(b"\0")
