@@ -92,7 +92,7 @@ def test_nothing_of_the_source_is_in_a_file_that_goes_to_others(tmp_path: Path) 
         for word in (
             str(tmp_path),
             "net.py",
-            "parts",
+            "parts.py",
             "stays at home",
             "secret_name",
             "halved",

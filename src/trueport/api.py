@@ -6,17 +6,21 @@ Each makes a job of what it was given, sends it through the rooms (`run.py`), an
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trueport import summary
+import torch
+from torch.nn.parameter import is_lazy
+
+from trueport import progress, summary
 from trueport.capture.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
 from trueport.load.faults import refuse_checking
-from trueport.load.outputs import refuse_output
+from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
 from trueport.lower.opsets import refuse_opset
@@ -102,6 +106,7 @@ def export(
             constants=constants,
             value_ranges=value_ranges,
         )
+    _refuse_without_room(job.model, path, verify)
     carried = run.carry(job)
     run.stop_on_errors()
     if path is not None:
@@ -166,6 +171,7 @@ def verify(
         constants=constants,
         value_ranges=value_ranges,
     )
+    progress.stage("examine")
     examined = examine(job)
     found = [summary.of_a_file(finding) for finding in examined.diagnostics]
     checked = None
@@ -173,6 +179,7 @@ def verify(
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
+        progress.stage("verify")
         checked = check_any_file(file, job, examined, _state(state) is State.FROZEN, **asked)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
@@ -188,6 +195,17 @@ def _translations(given: Mapping[Any, Callable[..., Any]] | None) -> dict[Any, C
             fix = "use torch.ops.mylib.op.default, or the name: 'mylib::op'"
             raise UsageError([UsageFault(message=message, fix=fix)]) from None
     return found
+
+
+def _refuse_without_room(model: torch.nn.Module, path: Path | None, verify: bool) -> None:
+    """A model takes as much room as its weights do, at the least: where it goes, and where it is checked."""
+    tensors = [*model.parameters(), *model.buffers()]
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors if not is_lazy(tensor))
+    if path is not None:
+        refuse_without_room(path.parent, size, "the model", "make room there, or choose another path")
+    if verify:
+        fix = "make room there, or set TMPDIR to a folder that has it"
+        refuse_without_room(Path(tempfile.gettempdir()), size, "the copy that is checked", fix)
 
 
 def _folder(source_root: str | os.PathLike[str] | None) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport import summary
+from trueport import progress, summary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.refusals import placed
@@ -94,6 +94,7 @@ class Run:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         began = time.perf_counter()
+        progress.stage(name)
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import told_plainly, working
+from trueport.cli.outcome import told_plainly
 from trueport.cli.request import model_options, read_request, source_root_option
 from trueport.cli.showing import Showing, mention_fix, showing_options
+from trueport.cli.working import working, working_options
 from trueport.errors import ExportError, UsageError
 from trueport.load.outputs import refuse_output
 from trueport.report import Report
@@ -34,6 +35,7 @@ from trueport.report.versions import installed_versions
 )  # fmt: skip
 @click.option("--show-rewritten", is_flag=True, help="Print the functions whose branches and loops were kept alive.")
 @checking_options
+@working_options
 @showing_options
 def export(
     target: str,
@@ -46,6 +48,8 @@ def export(
     source: bool,
     show_rewritten: bool,
     debug: bool,
+    quiet: bool,
+    timeout: float | None,
     **options: Any,
 ) -> None:
     """Export TARGET to ONNX, and check it against eager PyTorch.
@@ -60,7 +64,7 @@ def export(
         showing = Showing.taken_from(options)
         checking = take_checking(options, output)
         try:
-            with working(f"exporting {target}"):
+            with working(f"exporting {target}", quiet, timeout):
                 request = read_request(target=target, **options)
                 from trueport.api import export as run
 

@@ -145,12 +145,3 @@ def show_findings(found: Iterable[Diagnostic], console: Console) -> None:
 def _width(console: Console) -> int | None:
     """A terminal has a width; what is piped to a file or a program has none."""
     return console.width if console.is_terminal else None
-
-
-@contextlib.contextmanager
-def working(what: str) -> Iterator[None]:
-    """Say on a terminal what is going on, and keep stdout for results: what the model itself prints goes to stderr."""
-    console = Console(stderr=True)
-    spinner = console.status(what) if console.is_terminal else contextlib.nullcontext()
-    with spinner, contextlib.redirect_stdout(sys.stderr):
-        yield

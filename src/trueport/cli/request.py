@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -95,6 +96,7 @@ def read_request(
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
     _refuse_too_little_memory()
+    _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
     from trueport.load.targets import load_target, load_weights
 
@@ -121,6 +123,14 @@ def read_request(
             "value_ranges": parsed.value_ranges,
         },
     )
+
+
+def _refuse_missing(target: str, weights: str | None) -> None:
+    """What needs no torch to be seen."""
+    file = re.match(r"(.+?\.py)(?::|$)", target, flags=re.DOTALL)
+    for path in (file[1] if file else None, weights or None):
+        if path is not None and not Path(path).is_file():
+            raise usage_error(f"there is no file {path}", fix="name one that is there, from the current folder")
 
 
 def _refuse_too_little_memory() -> None:

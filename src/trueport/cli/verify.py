@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import told_plainly, working
+from trueport.cli.outcome import told_plainly
 from trueport.cli.request import read_request, source_root_option, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
+from trueport.cli.working import working, working_options
 
 _OF_THE_EXPORT = ("opset_version", "random")
 
@@ -25,8 +26,17 @@ _OF_THE_EXPORT = ("opset_version", "random")
 )
 @source_root_option
 @checking_options
+@working_options
 @showing_options
-def verify(file: str, target: str, source_root: str | None, debug: bool, **options: Any) -> None:
+def verify(
+    file: str,
+    target: str,
+    source_root: str | None,
+    debug: bool,
+    quiet: bool,
+    timeout: float | None,
+    **options: Any,
+) -> None:
     """Compare FILE, whoever exported it, with TARGET in eager PyTorch.
 
     Where the inputs declare no free size, those that FILE leaves open are free.
@@ -39,7 +49,7 @@ def verify(file: str, target: str, source_root: str | None, debug: bool, **optio
             raise usage_error(f"there is no file {file}", fix="name an ONNX file")
         showing = Showing.taken_from(options)
         checking = take_checking(options, file)
-        with working(f"verifying {file}"):
+        with working(f"verifying {file}", quiet, timeout):
             request = read_request(target=target, **options)
             from trueport.api import verify as run
 

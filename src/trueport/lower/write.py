@@ -18,6 +18,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from trueport import progress
 from trueport.lower.weights import WeightTensor
 
 PROTOBUF_LIMIT = (1 << 31) - 1
@@ -36,6 +37,7 @@ def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tup
     large = _large_weights(model)
     total = sum(tensor.nbytes for tensor in large.values())
     external = total + _ROOM_FOR_THE_GRAPH > PROTOBUF_LIMIT if external_data is None else external_data
+    progress.count(0, total, "bytes")
     old_data = _data_files(path)
     written = _write_external(model, path) if external else _write_one_file(model, path, large)
     for old in old_data - set(written):
