@@ -356,7 +356,7 @@ def test_a_folder_as_the_path(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="does not exist"):
         export(net(), (x(2, 64),), tmp_path / "nowhere" / "net.onnx")
 
 

@@ -6,18 +6,25 @@ Each makes a job of what it was given, sends it through the rooms (`run.py`), an
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trueport import summary
+import torch
+from torch.nn.parameter import is_lazy
+
+from trueport import progress, summary
 from trueport.capture.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
+from trueport.load.faults import refuse_checking
+from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
+from trueport.load.roots import source_roots
 from trueport.lower.opsets import refuse_opset
-from trueport.program import Program, prove, refuse_path, save_model
+from trueport.program import Program, prove, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.run import Run
@@ -57,6 +64,8 @@ def export(
     proof: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
     random: str | None = None,
+    source: bool = True,
+    source_root: str | os.PathLike[str] | None = None,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -67,20 +76,24 @@ def export(
     the drawn inputs), `rtol` and `atol` (for all outputs, or by name), `nonfinite` (NaN and infinities among the values
     to try), `proof` (write `<f>.proof.json`: what was compared, and how), `counterexample` (a folder for an input on
     which the exported model differs from eager, with a script that shows it), `random` ("onnx" for a model that draws
-    random numbers: the exported one draws its own, and is checked to be distributed as eager is).
+    random numbers: the exported one draws its own, and is checked to be distributed as eager is), `source_root` (the
+    folder that the lines noted in the file are relative to; else the project's, the nearest above each source file with
+    a pyproject.toml or a .git), `source` (False leaves the lines out, for a file that goes to others).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
     path = None if f is None else Path(f)
     target = None if path is None else Path(os.path.realpath(path))  # now: the model may change the working folder
     if path is not None:
-        refuse_path(path, overwrite)
+        refuse_output(path, overwrite)
     refuse_opset(opset_version)
+    refuse_checking(seed, rtol, atol)
     asked = checking_options(thorough, seed, rtol, atol, nonfinite)
     if counterexample is not None:
         asked["evidence"] = Evidence(Path(counterexample), with_model=True)
     run = Run(opset_version or DEFAULT_OPSET, _translations(custom_translation_table), _state(state), verify, asked)
     run.random = _random(random)
+    run.source, run.source_root = source, _folder(source_root)
     run.options(torch_options)
     with run.stage("load"):
         job = make_job(
@@ -94,6 +107,7 @@ def export(
             constants=constants,
             value_ranges=value_ranges,
         )
+    _refuse_without_room(job.model, path, verify)
     carried = run.carry(job)
     run.stop_on_errors()
     if target is not None:
@@ -101,7 +115,7 @@ def export(
             written = save_model(carried.model, target, external_data, overwrite)
     report = run.report(job, carried, path)
     if target is not None and proof and report.verified:
-        prove(report, written)
+        prove(report, written, run.noting(job))
     return Program(carried.model, report, job, carried.graph, path)
 
 
@@ -132,6 +146,7 @@ def verify(
     nonfinite: bool = False,
     counterexample: str | os.PathLike[str] | None = None,
     state: str | None = None,
+    source_root: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Compare an ONNX file, whoever exported it, with the model that it is said to be.
 
@@ -140,10 +155,12 @@ def verify(
     calls, several calls are compared, one after the other (`state="frozen"`: each from the model's present state).
 
     Returns a Report, whose errors are the differences; `counterexample` is a folder in which to keep an input that
-    shows them. The other options are those of `export`.
+    shows them. Lines of source are shown only of Python files below `source_root` and the model's own projects,
+    whatever the file notes. The other options are those of `export`.
     """
-    file = Path(path)
+    file, root = Path(path), _folder(source_root)
     target = file.absolute()  # now: the model may change the working folder
+    refuse_checking(seed, rtol, atol)
     if not file.is_file():
         raise UsageError([UsageFault(message=f"there is no file {file}", fix="name an ONNX file")])
     warm_up()
@@ -156,6 +173,7 @@ def verify(
         constants=constants,
         value_ranges=value_ranges,
     )
+    progress.stage("examine")
     examined = examine(job)
     found = [summary.of_a_file(finding) for finding in examined.diagnostics]
     checked = None
@@ -163,8 +181,9 @@ def verify(
         asked = checking_options(thorough, seed, rtol, atol, nonfinite)
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
+        progress.stage("verify")
         checked = check_any_file(target, job, examined, _state(state) is State.FROZEN, **asked)
-        found += checked.diagnostics
+        found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
 
 
@@ -178,6 +197,26 @@ def _translations(given: Mapping[Any, Callable[..., Any]] | None) -> dict[Any, C
             fix = "use torch.ops.mylib.op.default, or the name: 'mylib::op'"
             raise UsageError([UsageFault(message=message, fix=fix)]) from None
     return found
+
+
+def _refuse_without_room(model: torch.nn.Module, path: Path | None, verify: bool) -> None:
+    """A model takes as much room as its weights do, at the least: where it goes, and where it is checked."""
+    tensors = [*model.parameters(), *model.buffers()]
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors if not is_lazy(tensor))
+    if path is not None:
+        refuse_without_room(path.parent, size, "the model", "make room there, or choose another path")
+    if verify:
+        fix = "make room there, or set TMPDIR to a folder that has it"
+        refuse_without_room(Path(tempfile.gettempdir()), size, "the copy that is checked", fix)
+
+
+def _folder(source_root: str | os.PathLike[str] | None) -> str | None:
+    if source_root is None:
+        return None
+    if not Path(source_root).is_dir():
+        fix = "name the folder that the model's source lies in"
+        raise UsageError([UsageFault(message=f"source_root={os.fspath(source_root)!r} is no folder", fix=fix)])
+    return os.path.abspath(source_root)
 
 
 def _random(choice: str | None) -> bool:

@@ -31,3 +31,7 @@ class ExportError(TrueportError):
 
 class UsageError(ExportError):
     """The request could not be understood or carried out; the model itself was not judged."""
+
+
+class Unwinding(BaseException):
+    """Raised by us to leave the user's code, and caught by us further out. No `except Exception` of theirs stops it."""

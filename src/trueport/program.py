@@ -17,10 +17,12 @@ from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.job import Job, LeafKind
+from trueport.load.outputs import refuse_output
 from trueport.lower.write import write, write_for_a_while
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
+from trueport.source import SourceRoots
 from trueport.temporary import Written
 from trueport.verify.child import outputs_of
 from trueport.verify.tensors import as_pairs, tensor_data, to_torch
@@ -136,7 +138,7 @@ def _like(value: Value, tensor: torch.Tensor) -> torch.Tensor:
 
 def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrite: bool) -> tuple[Written, ...]:
     """Write a model where the user asked for it; what stands in the way is told, not thrown away."""
-    refuse_path(path, overwrite)
+    refuse_output(path, overwrite)
     try:
         return write(model, path, external_data)
     except OSError as failure:
@@ -145,10 +147,10 @@ def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrit
         ) from failure
 
 
-def prove(report: Report, written: Sequence[Written]) -> None:
-    """Write the certificate beside the model."""
+def prove(report: Report, written: Sequence[Written], roots: SourceRoots | None) -> None:
+    """Write the certificate beside the model; without `roots`, with nothing of the source."""
     try:
-        save_certificate(report, written)
+        save_certificate(report, written, roots)
     except OSError as failure:
         raise UsageError(
             [
@@ -158,23 +160,6 @@ def prove(report: Report, written: Sequence[Written]) -> None:
                 )
             ]
         ) from failure
-
-
-def refuse_path(path: Path, overwrite: bool) -> None:
-    """Raise UsageError where `path` cannot be written, before any work is done for it."""
-    if path.is_dir():
-        raise UsageError([UsageFault(message=f"{path} is a folder", fix=f"name a file in it: {path / 'model.onnx'}")])
-    if path.exists() and not path.is_file():  # a pipe, a socket, a device
-        raise UsageError([UsageFault(message=f"{path} is not a file", fix="name a file, and copy it from there")])
-    if path.exists() and not overwrite:
-        raise UsageError(
-            [UsageFault(message=f"{path} exists", fix="pass overwrite=True to replace it, or choose another path")]
-        )
-    if not path.parent.is_dir():
-        raise UsageError([UsageFault(message=f"there is no folder {path.parent}", fix="make it first")])
-    if not os.access(path.parent, os.W_OK):
-        message = f"the folder {path.parent} cannot be written to"
-        raise UsageError([UsageFault(message=message, fix="choose another path")])
 
 
 def carried_outputs(graph: Graph) -> tuple[str, ...]:

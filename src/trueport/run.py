@@ -17,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport import summary, temporary
+from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.refusals import placed
@@ -34,11 +34,13 @@ from trueport.examine import Examined, Precisely, Snapshot, examine, remembers, 
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
+from trueport.load.roots import source_roots
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write_for_a_while
 from trueport.program import carried_outputs, shown_functions
 from trueport.report import Report
+from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
 from trueport.verify.check import Options
@@ -85,10 +87,15 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     graph: Graph | None = None
     """What was captured last."""
+    source: bool = True
+    """Whether the lines of the source are noted in the file."""
+    source_root: str | None = None
+    """The folder that they are relative to; None for the project's."""
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         began = time.perf_counter()
+        progress.stage(name)
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
@@ -186,12 +193,13 @@ class Run:
             self.found += judged.diagnostics
             self.stop_on_errors()
         assert lowered.model is not None
-        summary.describe(lowered.model, graph, job)
+        roots = source_roots(job.model, self.source_root)
+        summary.describe(lowered.model, graph, job, roots if self.source else None)
         checked = None
         if self.verify:
             with self.stage("verify"):
                 checked = self._check(job, graph, lowered.model, judged)
-                self.found += checked.diagnostics
+                self.found += summary.with_lines(checked.diagnostics, roots)
         else:
             self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
         return Carried(graph, lowered.model, judged, checked)
@@ -271,8 +279,12 @@ class Run:
         """How long one run of eager may take: its loops need not end on an input of our making."""
         return _PATIENCE + 20 * self.seconds["examine"]
 
+    def noting(self, job: Job) -> SourceRoots | None:
+        """How lines of the source are noted in what is written; None where they are not."""
+        return source_roots(job.model, self.source_root) if self.source else None
+
     def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
-        return summary.report(job, carried, path, self.opset, self.found, self.seconds)
+        return summary.report(job, carried, path, self.opset, self.found, self.seconds, self.noting(job))
 
 
 def _written_to_check(model: ir.Model, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job, LeafKind
+from trueport.lower.noted import note_place
 from trueport.report import (
     CallsSummary,
     CheckedInput,
@@ -31,7 +32,7 @@ from trueport.report import (
     Way,
 )
 from trueport.report.versions import installed_versions
-from trueport.source import Place, Where
+from trueport.source import Place, SourceRoots, Where
 from trueport.verify.assumptions import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.results import CheckedInput as Checked
@@ -96,17 +97,31 @@ def _may_be_a_cache(finding: StateWritten) -> bool:
     return not finding.is_error or finding.facts.get("written") == REPLACED
 
 
-def describe(model: ir.Model, graph: Graph, job: Job) -> None:
-    """Keep in the model what its file format has no place for: the structure of its arguments and results."""
-    constants = {leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT}
+def describe(model: ir.Model, graph: Graph, job: Job, roots: SourceRoots | None) -> None:
+    """Keep in the model what its file format has no place for: the structure of its arguments and results, and the
+    lines that its nodes come from. Without `roots`, nothing of the source: no lines, and no values of arguments."""
     model.producer_version = installed_versions()["trueport"]
-    model.metadata_props.update(
-        {
-            "trueport.arguments": json.dumps(job.call.describe()),
-            "trueport.results": json.dumps(graph.returns.describe()),
-            "trueport.constants": json.dumps(constants),
-        }
-    )
+    model.metadata_props["trueport.arguments"] = json.dumps(job.call.describe())
+    model.metadata_props["trueport.results"] = json.dumps(graph.returns.describe())
+    if roots is not None:
+        model.metadata_props["trueport.constants"] = json.dumps(_constants(job))
+    for part in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in part.all_nodes():
+            note_place(node.metadata_props, roots)
+
+
+def with_lines(found: Iterable[Diagnostic], roots: SourceRoots) -> tuple[Diagnostic, ...]:
+    """Findings whose places were read from a file: with the lines of the model's own source, and no others."""
+    return tuple(one if one.place is None else replace(one, place=roots.read(one.place)) for one in found)
+
+
+def _constants(job: Job) -> dict[str, str]:
+    return {leaf.name: _spelt(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT}
+
+
+def _spelt(value: object) -> str:
+    """As Python shows it, but for the addresses of objects, which are others each time."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def report(
@@ -116,8 +131,11 @@ def report(
     opset: int,
     found: Sequence[Diagnostic],
     seconds: Mapping[str, float],
+    roots: SourceRoots | None,
 ) -> Report:
+    """`roots` are those of the file's notes: what the certificate is made of has places of the same kind, or none."""
     checked = carried.checked
+    sizes = [each.sizes for each in checked.checked] if checked else []
     return Report(
         model=model_name(job.model),
         path=None if path is None else str(path),
@@ -125,10 +143,12 @@ def report(
         diagnostics=tuple(found),
         inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
-        left_out={output.name: repr(output.value) for output in carried.graph.outputs if not is_carried(output.value)},
+        left_out={
+            output.name: _spelt(output.value) for output in carried.graph.outputs if not is_carried(output.value)
+        },
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
-        constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
-        assumptions=tuple(_assumptions(carried.graph, [each.sizes for each in checked.checked] if checked else [])),
+        constants=_constants(job),
+        assumptions=tuple(_assumptions(carried.graph, sizes, roots)),
         nodes=sum(1 for _ in carried.model.graph.all_nodes()),
         **checked_facts(checked),
         seconds=dict(seconds),
@@ -151,7 +171,7 @@ def file_report(job: Job, path: Path, found: Sequence[Diagnostic], checked: Chec
         path=str(path),
         diagnostics=tuple(found),
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
-        constants={leaf.name: repr(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT},
+        constants=_constants(job),
         versions=installed_versions(),
         **checked_facts(checked),
     )
@@ -200,7 +220,7 @@ def _decision(decision: Decision) -> DecisionSummary:
     return DecisionSummary(Where(site.file, site.line, site.function), site.kind.value, site.text, ways)
 
 
-def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]]) -> Iterable[str]:
+def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]], roots: SourceRoots | None) -> Iterable[str]:
     """What the trace decided about free sizes, but for decisions that a checked input has shown not to matter."""
     told = set()
     symbols = {size.name: symbol for symbol, size in graph.size_symbols.items()}
@@ -208,7 +228,8 @@ def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]]) -> Iterable
         assumption = judged.assumption
         if any(_is_broken(assumption.expr, {symbols[n]: s for n, s in sizes.items()}) for sizes in checked):
             continue
-        text = f"{readable(graph, assumption)} ({_near(assumption.place)})"
+        near = "" if roots is None else f" ({_near(assumption.place, roots)})"
+        text = readable(graph, assumption) + near
         if text not in told:
             told.add(text)
             yield text
@@ -221,13 +242,11 @@ def _is_broken(expr: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> bool:
         return True
 
 
-def _near(place: Place) -> str:
-    """A place with its path from the working folder, where it lies below it."""
+def _near(place: Place, roots: SourceRoots) -> str:
     where = place.where
     if where is None:
         return f"module {place.module}" if place.module else "unknown place"
-    file = os.path.relpath(where.file)
-    return f"{where.file if file.startswith('..') else file}:{where.line}"
+    return f"{roots.note(where.file)}:{where.line}"
 
 
 def _tensor(value: ir.Value) -> TensorSummary:

@@ -83,7 +83,7 @@ def test_export_hands_over_every_option(house: House) -> None:
         "export", "m.py:Net", "-i", "x:Bx3", "-i", "n=@n.npy", "--dim", "B=1..8", "--weights", "w.pt", "--opset", "21",
         "--constants", "axis, mode", "--state", "frozen", "--no-verify", "--external-data", "--overwrite",
         "--thorough", "--nonfinite", "--seed", "7", "--atol", "y=1e-2",
-        "-o", "a.onnx", "--random", "onnx",
+        "-o", "a.onnx", "--random", "onnx", "--no-source", "--source-root", "src",
     )  # fmt: skip
     assert (done.exit_code, done.exception) == (Exit.FAITHFUL, None)
     assert house.asked["target"] == "m.py:Net"
@@ -109,6 +109,8 @@ def test_export_hands_over_every_option(house: House) -> None:
         "seed": 7,
         "rtol": None,
         "atol": {"y": 0.01},
+        "source": False,
+        "source_root": "src",
     }
 
 

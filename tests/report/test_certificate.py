@@ -14,7 +14,7 @@ import trueport
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, Verdict, Way
 from trueport.report.certificate import certificate, save_certificate
-from trueport.source import Where
+from trueport.source import SourceRoots, Where
 from trueport.temporary import Written
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "proof.schema.json").read_text())
@@ -37,7 +37,8 @@ def a_file(path: Path, content: bytes) -> Written:
 
 
 def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> None:
-    written = save_certificate(REPORT, [a_file(tmp_path / "net.onnx", b"model"), a_file(tmp_path / "data", b"weights")])
+    files = [a_file(tmp_path / "net.onnx", b"model"), a_file(tmp_path / "data", b"weights")]
+    written = save_certificate(REPORT, files, SourceRoots.of([]))
     assert written.name == "net.onnx.proof.json"
     content = json.loads(written.read_text())
     jsonschema.validate(content, SCHEMA)
@@ -48,7 +49,7 @@ def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> Non
 
 
 def test_the_schema_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
-    content = certificate(REPORT, [a_file(tmp_path / "net.onnx", b"")])
+    content = certificate(REPORT, [a_file(tmp_path / "net.onnx", b"")], SourceRoots.of([]))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**content, "more": 1}, SCHEMA)
 

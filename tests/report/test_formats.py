@@ -42,6 +42,7 @@ def test_json_holds_everything_under_the_names_of_the_classes() -> None:
     assert (written["code"], written["severity"]) == ("TP203", "error")
     assert written["place"]["calls"][0] == {
         "file": "model.py", "line": 7, "function": "Net.forward", "column": 9, "end_column": 14,
+            "readable": True,
     }  # fmt: skip
 
 

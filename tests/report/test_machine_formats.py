@@ -88,7 +88,7 @@ def test_github_annotations_point_at_the_line_and_escape_what_would_end_them(rep
     branch = next(line for line in lines if "TP103" in line)
     head, said = branch.split("::")[1:]
     assert head.startswith("error file=my model.py,line=4,col=8,endColumn=18,title=TP103%3A the arms")
-    assert said == "`y` is <int> & 100%25 \x00odd,%0Aor unbound: see%0Aa fact%0Afix: give it a value"
+    assert said == "`y` is <int> & 100%25 \\x00odd,%0Aor unbound: see%0Aa fact%0Afix: give it a value"
     assert lines[-2] == "::notice title=TP303%3A free sizes depend on one another::m = n"
     assert lines[-1] == "refused Net: 2 errors"
 
@@ -112,7 +112,7 @@ def test_junit_passes_only_what_was_compared_with_eager(verified: bool, skipped:
 def test_concise_is_one_line_per_finding(report: Report) -> None:
     assert report_concise(report).splitlines() == [
         "/elsewhere/lib.py:3: error[TP805] differs",
-        "my model.py:4:8: error[TP103] `y` is <int> & 100% \x00odd, or unbound: see",
+        "my model.py:4:8: error[TP103] `y` is <int> & 100% \\x00odd, or unbound: see",
         "note[TP303] m = n",
         "refused Net: 2 errors",
     ]

@@ -14,7 +14,7 @@ def pointed_at(folder: Path, source: str, line: int, **columns: int) -> str | No
     file = folder / "model.py"
     file.write_text(source)
     found = columns_of(Where(str(file), line, **columns))
-    text = line_of(str(file), line)
+    text = line_of(Where(str(file), line))
     return text[found[0] - 1 : found[1] - 1] if found and text is not None else None
 
 
@@ -68,5 +68,5 @@ def test_source_that_cannot_be_parsed_has_no_columns(tmp_path: Path, source: str
 
 
 def test_a_file_that_is_not_there_has_no_lines() -> None:
-    assert line_of("<string>", 3) is None
+    assert line_of(Where("<string>", 3)) is None
     assert columns_of(Where("<string>", 3)) is None

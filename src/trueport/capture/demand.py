@@ -15,7 +15,7 @@ import sympy
 from trueport.capture.failures import place_of
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
-from trueport.errors import ExportError
+from trueport.errors import ExportError, Unwinding
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
@@ -38,7 +38,7 @@ _MOST_TAILS = 6
 _MOST_FORKS = 8
 
 
-class NeedsRewrite(BaseException):
+class NeedsRewrite(Unwinding):
     """The trace met a decision in a function that is not rewritten yet. No `except Exception` stops it."""
 
     def __init__(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
@@ -52,7 +52,7 @@ def _traced(kind: type) -> Callable[[], Any]:
     return lambda: RUNTIME_FUNCTIONS.traced(kind)()
 
 
-class NeedsTail(BaseException):
+class NeedsTail(Unwinding):
     """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm.
 
     Or something else was exchanged, and the trace has to start again.

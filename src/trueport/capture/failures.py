@@ -144,6 +144,16 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     )
 
 
+def ends_the_process(ended: SystemExit, places: Places) -> Diagnostic:
+    """Eager went another way on the example, or knew that it was not being traced."""
+    return LeftTheGraph(
+        message="the process is ended here, and nothing in a graph can do that",
+        place=place_of(ended.__traceback__, places),
+        label="sys.exit",
+        fix="raise an error instead: the arm that raises is left out, and the report says so",
+    )
+
+
 def _disagreed_on(trail: TracebackType | None) -> Disagreement | None:
     """What two arms left without one value, and a function of Python's own was then given (`" ".join(words)`)."""
     frames = [frame for frame, _ in traceback.walk_tb(trail)]

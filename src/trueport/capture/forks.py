@@ -18,6 +18,7 @@ import torch
 
 from trueport.capture.maybe import known
 from trueport.capture.recording import Recorded, Reuse
+from trueport.errors import Unwinding
 from trueport.rewrite.runtime import State
 from trueport.source import Place
 
@@ -54,7 +55,7 @@ class Run:
         return self.met - 1
 
 
-class Forking(BaseException):
+class Forking(Unwinding):
     """A branch wants the statement around it to be run for each of its ways. No `except Exception` stops it."""
 
     def __init__(self, run: Run, number: int, test: Any, place: Place) -> None:

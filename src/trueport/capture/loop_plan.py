@@ -21,7 +21,7 @@ from trueport.capture.sharing import Memory
 from trueport.capture.slots import Carried, Content, Round, Slot
 from trueport.capture.world import Change, fill
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
-from trueport.errors import ExportError
+from trueport.errors import ExportError, Unwinding
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND, State
 from trueport.source import Place
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trueport.capture.control_flow import ControlFlow
 
 
-class FirstRoundDiffers(BaseException):
+class FirstRoundDiffers(Unwinding):
     """A name that is None before the loop is given to code that asks about it where the trace cannot see."""
 
     def __init__(self, plan: object) -> None:

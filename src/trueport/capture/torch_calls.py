@@ -61,6 +61,7 @@ _FOR_THE_USER = frozenset(
     }
 )
 """Functions that ask for a plain bool or number on behalf of the code that calls them; the others ask for torch."""
+_GET_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
@@ -104,6 +105,8 @@ class TorchCalls(TorchFunctionMode):
                 self._below = BelowAutograd()
         elif func == _SET_DATA:
             return _set_data(*args)
+        elif func == _GET_DATA and isinstance(args[0], torch.nn.Parameter):
+            return args[0].detach()  # the same memory; torch's own way dispatches under the class of the parameter
         elif func is torch.Tensor.__deepcopy__ and isinstance(args[0], FunctionalTensor):
             return args[1].setdefault(id(args[0]), args[0].clone())
         elif func in _PLAIN_NUMBERS:

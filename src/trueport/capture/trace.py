@@ -18,7 +18,7 @@ from trueport.capture.caches import caches_left_alone
 from trueport.capture.control_flow import ControlFlow
 from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
 from trueport.capture.disagreement import Disagreement
-from trueport.capture.failures import diagnose
+from trueport.capture.failures import diagnose, ends_the_process
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, is_carried
 from trueport.capture.higher_order import higher_order_functions
 from trueport.capture.lending import lent_builtins
@@ -141,6 +141,9 @@ def _trace(
             return _finish(job, tracer, traced, returned, snapshot, state)
     except (ExportError, WritesInPlace, ReadsState):
         raise
+    except SystemExit as ended:
+        demand.end()
+        raise ExportError([ends_the_process(ended, tracer.places), *tracer.diagnostics.values()]) from ended
     except Exception as failure:
         demand.end()
         demand.retry(failure, tracer.places)

@@ -10,6 +10,7 @@ import torch
 
 from trueport.capture.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.shapes import CannotBeCarried
+from trueport.errors import Unwinding
 from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
 
 aten = torch.ops.aten
@@ -45,7 +46,7 @@ def meets_complex(args: Sequence[Any]) -> bool:
     return False
 
 
-class WritesInPlace(BaseException):
+class WritesInPlace(Unwinding):
     """The hopeful trace met a write; start again with full functionalisation. No `except Exception` stops it."""
 
 

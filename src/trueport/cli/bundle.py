@@ -29,7 +29,7 @@ def write_bundle(found: Sequence[Diagnostic], traces: Sequence[str]) -> Path | N
     text = "\n\n".join(f"== {head}\n{body.rstrip()}" for head, body in sections.items())
     try:
         handle, name = tempfile.mkstemp(prefix="trueport-bug-", suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"A bug of trueport. Nothing of the model's weights or inputs is in this file.\n\n{text}\n")
     except OSError:
         return None

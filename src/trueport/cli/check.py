@@ -7,16 +7,18 @@ from typing import Any
 import click
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import told_plainly, working
+from trueport.cli.outcome import told_plainly
 from trueport.cli.request import model_options, read_request
 from trueport.cli.showing import Showing, mention_fix, showing_options
+from trueport.cli.working import working, working_options
 
 
 @click.command()
 @model_options
 @checking_options
+@working_options
 @showing_options
-def check(target: str, debug: bool, **options: Any) -> None:
+def check(target: str, debug: bool, quiet: bool, timeout: float | None, **options: Any) -> None:
     """Say whether TARGET can be exported faithfully, without writing it.
 
     \b
@@ -25,7 +27,7 @@ def check(target: str, debug: bool, **options: Any) -> None:
     with told_plainly(debug):
         showing = Showing.taken_from(options)
         checking = take_checking(options)
-        with working(f"checking {target}"):
+        with working(f"checking {target}", quiet, timeout):
             request = read_request(target=target, **options)
             from trueport.api import check as run
 

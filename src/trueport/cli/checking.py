@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -44,6 +45,10 @@ def take_checking(options: dict[str, Any], file: str | None = None) -> dict[str,
     taken = {name: options.pop(name) for name in ("thorough", "seed", "nonfinite", "counterexample")}
     if taken["counterexample"] is None and file is not None:
         taken["counterexample"] = f"{file}{SUFFIX}"
+    if taken["counterexample"] is not None and Path(taken["counterexample"]).is_file():
+        raise usage_error(
+            f"{taken['counterexample']} is a file, and no folder", fix="name another with --counterexample"
+        )
     return taken | {name: _tolerance(name, options.pop(name)) for name in _TOLERANCES}
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import as_meant, model_options, read_request, refuse_unwritable
+from trueport.cli.outcome import told_plainly
+from trueport.cli.request import as_meant, model_options, read_request, source_root_option
 from trueport.cli.showing import Showing, mention_fix, showing_options
+from trueport.cli.working import working, working_options
 from trueport.errors import ExportError, UsageError
+from trueport.load.outputs import refuse_output
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 
@@ -26,8 +28,14 @@ from trueport.report.versions import installed_versions
 @click.option(
     "--proof/--no-proof", default=True, help="Write FILE.proof.json beside the model: what was compared, and how."
 )
+@source_root_option
+@click.option(
+    "--source/--no-source", default=True,
+    help="Note in FILE from which line each node comes, or leave it out of a file that goes to others.",
+)  # fmt: skip
 @click.option("--show-rewritten", is_flag=True, help="Print the functions whose branches and loops were kept alive.")
 @checking_options
+@working_options
 @showing_options
 def export(
     target: str,
@@ -36,8 +44,12 @@ def export(
     overwrite: bool,
     external_data: bool | None,
     proof: bool,
+    source_root: str | None,
+    source: bool,
     show_rewritten: bool,
     debug: bool,
+    quiet: bool,
+    timeout: float | None,
     **options: Any,
 ) -> None:
     """Export TARGET to ONNX, and check it against eager PyTorch.
@@ -49,11 +61,11 @@ def export(
     """
     with told_plainly(debug):
         start = Path.cwd()
-        refuse_unwritable(output, overwrite)
+        refuse_output(Path(output), overwrite)
         showing = Showing.taken_from(options)
         checking = take_checking(options, output)
         try:
-            with working(f"exporting {target}"):
+            with working(f"exporting {target}", quiet, timeout):
                 request = read_request(target=target, **options)
                 checking["counterexample"] = as_meant(checking["counterexample"], start)
                 from trueport.api import export as run
@@ -66,6 +78,8 @@ def export(
                     external_data=external_data,
                     overwrite=overwrite,
                     proof=proof and verify,
+                    source=source,
+                    source_root=source_root,
                     **checking,
                     **request.options,
                 )

@@ -9,10 +9,11 @@ import click
 from rich.console import Console
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told_plainly, working
+from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told_plainly
 from trueport.cli.portable import fix_portable
 from trueport.cli.request import model_options, parse_ranges
 from trueport.cli.trial import trials
+from trueport.cli.working import working
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from typing import Any
+
 import click
 
 from trueport import __version__
@@ -11,12 +15,26 @@ from trueport.cli.doctor import doctor
 from trueport.cli.explain import explain
 from trueport.cli.export import export
 from trueport.cli.fix import fix
-from trueport.cli.outcome import told_plainly
+from trueport.cli.outcome import Exit, forget_reader, told_plainly
 from trueport.cli.supervise import Supervised
 from trueport.cli.verify import verify
 
 
-@click.group(cls=Supervised, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(Supervised):
+    """The commands, in a world where names and pipes are what they are."""
+
+    def invoke(self, context: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):  # a name may hold letters that the terminal's encoding has not
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:
+            forget_reader()
+            raise SystemExit(Exit.NO_READER) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="trueport %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from trueport.cli.outcome import Exit, show_findings, working
+from trueport.cli.outcome import Exit, show_findings
 from trueport.cli.request import read_request
+from trueport.cli.working import working
 from trueport.errors import ExportError
 from trueport.fix.edit import unified_diff
 from trueport.fix.writing import write_changes

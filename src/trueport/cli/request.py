@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Range = tuple[int | None, int | None]
+_LEAST_MEMORY = 768 << 20
+"""With less address space torch 2.13 could not be loaded."""
+
+
+source_root_option = click.option(
+    "--source-root", metavar="FOLDER",
+    help="What the lines noted in FILE are relative to; else the folder with the pyproject.toml or .git.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ def read_request(
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
+    _refuse_too_little_memory()
+    _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
     from trueport.load.targets import load_target, load_weights
 
@@ -115,6 +125,28 @@ def read_request(
     )
 
 
+def _refuse_missing(target: str, weights: str | None) -> None:
+    """What needs no torch to be seen."""
+    file = re.match(r"(.+?\.py)(?::|$)", target, flags=re.DOTALL)
+    for path in (file[1] if file else None, weights or None):
+        if path is not None and not Path(path).is_file():
+            raise usage_error(f"there is no file {path}", fix="name one that is there, from the current folder")
+
+
+def _refuse_too_little_memory() -> None:
+    """Below some limit torch does not raise: its libraries end the process while they are being loaded."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_MEMORY:
+        raise usage_error(
+            f"this process may use {limit >> 20} MB of memory, and torch alone takes {_LEAST_MEMORY >> 20} MB",
+            fix="raise the limit: `ulimit -v unlimited`",
+        )
+
+
 def parse_ranges(dims: Iterable[str]) -> dict[str, Range]:
     """`H=32..640` as {"H": (32, 640)}; an end that is left out is open."""
     ranges: dict[str, Range] = {}
@@ -129,19 +161,6 @@ def parse_ranges(dims: Iterable[str]) -> dict[str, Range]:
             raise usage_error(f"--dim says twice what {name} is", fix=f"keep one --dim {name}=...")
         ranges[name] = (low, high)
     return ranges
-
-
-def refuse_unwritable(output: str, overwrite: bool) -> None:
-    """Find out before the work begins that its result could not be kept."""
-    path = Path(output)
-    if path.is_dir():
-        raise usage_error(f"{output} is a folder", fix=f"name a file: -o {path / 'model.onnx'}")
-    if path.exists() and not path.is_file():  # a pipe, a socket, a device
-        raise usage_error(f"{output} is not a file", fix="name a file, and copy it from there")
-    if not path.parent.is_dir():
-        raise usage_error(f"the folder of {output} does not exist", fix=f"mkdir -p {path.parent}")
-    if path.exists() and not overwrite:
-        raise usage_error(f"{output} already exists", fix="pass --overwrite to replace it, or another name with -o")
 
 
 def as_meant(path: str, start: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trueport.cli.request import usage_error
+from trueport.load.outputs import refuse_output
 from trueport.report import SUFFIXES, Report
 
 report_option = click.option(
@@ -20,8 +21,7 @@ def refuse_report(path: str | None) -> None:
         return
     if Path(path).suffix.lower() not in SUFFIXES:
         raise usage_error(f"--report {path}: the suffix says no known format", fix=f"use one of {', '.join(SUFFIXES)}")
-    if not Path(path).parent.is_dir():
-        raise usage_error(f"the folder of {path} does not exist", fix=f"mkdir -p {Path(path).parent}")
+    refuse_output(Path(path), overwrite=True, what="report.html")
 
 
 def save_report(report: Report, path: str | None) -> None:

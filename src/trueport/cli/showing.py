@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trueport.cli.outcome import Exit, ending, offer_bundle, show
+from trueport.cli.outcome import Exit, ending, offer_bundle, reader_may_leave, show
 from trueport.cli.request import usage_error
 from trueport.cli.saving import refuse_report, report_option, save_report
 from trueport.diagnostics.registry import all_rules
@@ -68,10 +68,11 @@ class Showing:
         """Show the report, save it if that was asked for, and say how the command ends."""
         shown = chosen(report, self.select, self.ignore)
         save_report(shown, self.report_path)
-        if self.output_format == "full":
-            show(shown)
-        else:
-            click.echo(FORMATS[self.output_format](shown))
+        with reader_may_leave():
+            if self.output_format == "full":
+                show(shown)
+            else:
+                click.echo(FORMATS[self.output_format](shown))
         for code in kept_all_the_same(report, self.ignore):
             click.echo(f"--ignore {code}: it is an error here, and errors are always shown", err=True)
         offer_bundle(report.diagnostics)

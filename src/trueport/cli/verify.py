@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from trueport.cli.checking import checking_options, take_checking
-from trueport.cli.outcome import told_plainly, working
-from trueport.cli.request import as_meant, read_request, target_options, usage_error
+from trueport.cli.outcome import told_plainly
+from trueport.cli.request import as_meant, read_request, source_root_option, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
+from trueport.cli.working import working, working_options
 
 _OF_THE_EXPORT = ("opset_version", "random")
 
@@ -23,9 +24,19 @@ _OF_THE_EXPORT = ("opset_version", "random")
     type=click.Choice(["frozen"]),
     help="A model that writes to itself: the file is meant to begin each call in its present state.",
 )
+@source_root_option
 @checking_options
+@working_options
 @showing_options
-def verify(file: str, target: str, debug: bool, **options: Any) -> None:
+def verify(
+    file: str,
+    target: str,
+    source_root: str | None,
+    debug: bool,
+    quiet: bool,
+    timeout: float | None,
+    **options: Any,
+) -> None:
     """Compare FILE, whoever exported it, with TARGET in eager PyTorch.
 
     Where the inputs declare no free size, those that FILE leaves open are free.
@@ -39,12 +50,13 @@ def verify(file: str, target: str, debug: bool, **options: Any) -> None:
             raise usage_error(f"there is no file {file}", fix="name an ONNX file")
         showing = Showing.taken_from(options)
         checking = take_checking(options, file)
-        with working(f"verifying {file}"):
+        with working(f"verifying {file}", quiet, timeout):
             request = read_request(target=target, **options)
             checking["counterexample"] = as_meant(checking["counterexample"], start)
             from trueport.api import verify as run
 
             given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
-            report = run(as_meant(file, start), request.model, request.args, **given, **checking)
+            where = as_meant(file, start)
+            report = run(where, request.model, request.args, source_root=source_root, **given, **checking)
         ended = showing.finish(report)
     raise SystemExit(ended)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from trueport.source import Place, Where
+from trueport.source import Place, Where, visible
 
 
 class Severity(Enum):
@@ -70,4 +70,4 @@ class Diagnostic:
 
     def __str__(self) -> str:
         at = f" at {self.where}" if self.where else ""
-        return f"{self.weight.value}[{self.code}]{at}: {self.message}"
+        return visible(f"{self.weight.value}[{self.code}]{at}: {self.message}", keep="\n")

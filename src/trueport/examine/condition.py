@@ -13,6 +13,7 @@ from trueport.diagnostics.rules.tp003_training_mode import TrainingMode
 from trueport.diagnostics.rules.tp005_wrong_device import WrongDevice
 from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.examine.state import Snapshot
+from trueport.load.faults import is_text
 from trueport.load.job import Job
 
 _DROPS = (
@@ -118,6 +119,11 @@ def input_kinds(job: Job) -> Iterator[Diagnostic]:
 def weight_kinds(state: Snapshot) -> Iterator[Diagnostic]:
     """Tensors of the model of a kind that ONNX has no weights of."""
     for owned in state.tensors:
+        if not is_text(owned.name):
+            yield InputType(
+                message=f"the {owned.kind} {owned.name!r} has a name that is no text, and names in ONNX are",
+                fix="rename it: lone surrogates, as in a name that was read from undecodable bytes, cannot be written",
+            )
         kind = unusual_kind(owned.tensor)
         if kind is not None and not owned.tensor.is_quantized:
             yield InputType(

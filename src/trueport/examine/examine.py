@@ -89,7 +89,7 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
         chance = torch.random.get_rng_state()
         again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
         drew = not torch.equal(chance, torch.random.get_rng_state())
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is told
+    except Exception as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is told
         return Examined(diagnostics=(*found, refusal(job, error, sizes_that_run(job))))
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs, place_of_return(job.model))]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))

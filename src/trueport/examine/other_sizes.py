@@ -33,7 +33,7 @@ def _runs(job: Job, sizes: Mapping[str, int]) -> bool:
     try:
         with within(_SECONDS_EACH):
             run_eager(job, [resized(leaf, sizes) for leaf in job.leaves])
-    except (Exception, SystemExit):  # noqa: BLE001  whatever it raises, these sizes are no better
+    except Exception:  # noqa: BLE001  whatever it raises, these sizes are no better
         return False
     return True
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from trueport.errors import Unwinding
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job
 from trueport.load.structures import flatten
@@ -84,12 +85,15 @@ def call_eagerly(job: Job, values: Sequence[object], grad: bool = False) -> Any:
 
 @contextlib.contextmanager
 def goes_on() -> Iterator[None]:
-    """A `sys.exit()` of the model is an error like any other: it would end whoever exports it, and with exit code 0."""
+    """What a model raises to end the process (`sys.exit()`) is a failure of this one call, under its own name: a check
+    that ends there would have no verdict, and `sys.exit(0)` would say that it had a good one."""
     try:
         yield
-    except SystemExit as ended:
-        failure = RuntimeError(f"SystemExit: {ended.code}; the model ends its process")
-        raise failure.with_traceback(ended.__traceback__) from None
+    except (Exception, KeyboardInterrupt, Unwinding):
+        raise
+    except BaseException as ended:  # noqa: BLE001  whatever its class, it is the model's
+        same: Exception = type(type(ended).__name__, (RuntimeError,), {})(str(ended))
+        raise same.with_traceback(ended.__traceback__) from None
 
 
 def _refuse_impossible(outputs: Any) -> None:

@@ -15,8 +15,9 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
+from trueport.load.roots import source_roots
 from trueport.load.unscripted import in_python
-from trueport.source import Place, Where
+from trueport.source import Place, SourceRoots, Where
 
 _DECIDING = {"prim::If": "branch", "prim::Loop": "loop"}
 _ABOUT_KINDS = frozenset(
@@ -41,7 +42,7 @@ def scripted_decisions(model: torch.nn.Module) -> Iterator[Diagnostic]:
             who, what = f"{path} is" if path else "the model is", _DECIDING[node.kind()]
             yield CannotRewrite(
                 message=f"{who} TorchScript, and a value decides a {what} in it that no trace can follow",
-                place=_place(node, path),
+                place=_place(node, path, source_roots(model)),
                 label="decided by torch's interpreter",
                 fix="export the module as it is before torch.jit.script",
             )
@@ -84,6 +85,7 @@ def _only_raises(node: Any) -> bool:
     return any(raising) and all(is_raising or not nodes for is_raising, nodes in zip(raising, blocks, strict=True))
 
 
-def _place(node: Any, path: str) -> Place | None:
+def _place(node: Any, path: str, roots: SourceRoots) -> Place | None:
+    """As the script notes it, which may have been loaded from a file that anybody wrote."""
     found = re.search(r'File "([^"]+)", line (\d+)', node.sourceRange())
-    return Place((Where(found[1], int(found[2]), "forward"),), path) if found else None
+    return roots.read(Place((Where(found[1], int(found[2]), "forward", readable=False),), path)) if found else None

@@ -161,7 +161,7 @@ def _case(state: State, outcome: Outcome, found: Diagnostic) -> Case | None:
     where = found.where or outcome.forward
     if where is not None and where.is_installed:
         where = outcome.target
-    if where is None:
+    if where is None or not where.readable:
         return None
     try:
         source = state.source(Path(where.file).resolve())

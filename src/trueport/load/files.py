@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trueport.errors import UsageError
 from trueport.load.faults import usage_error
 
 TORCH_SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt"})
@@ -25,22 +27,27 @@ def read_tensors(path: Path) -> Any:
         raise usage_error(f"there is no file {path}")
     try:
         return _read(path)
-    except pickle.UnpicklingError as wrong:
+    except UsageError:
+        raise
+    except Exception as wrong:  # noqa: BLE001  what a library raises about a damaged file can be anything
+        if isinstance(wrong, pickle.UnpicklingError) and _is_whole_pickle(path):
+            raise usage_error(
+                f"{path} holds Python objects beside tensors, and loading those may run any code: {_first_line(wrong)}",
+                fix=_CONVERT.format(path=path),
+            ) from None
         raise usage_error(
-            f"{path} holds Python objects beside tensors, and loading those may run any code: {_first_line(wrong)}",
-            fix=_CONVERT.format(path=path),
+            f"{path} cannot be read: {_first_line(wrong)}",
+            fix="the file is damaged, or of another kind than its name says: save it again",
         ) from None
-    except (ValueError, OSError, RuntimeError, EOFError, zipfile.BadZipFile, _safetensors_error()) as wrong:
-        raise usage_error(f"{path} cannot be read: {_first_line(wrong)}") from None
 
 
 def _read(path: Path) -> Any:
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return torch.from_numpy(np.load(path, allow_pickle=False))
+        return _tensor(np.load(path, allow_pickle=False))
     if suffix == ".npz":
         with np.load(path, allow_pickle=False) as archive:
-            return {name: torch.from_numpy(archive[name]) for name in archive.files}
+            return {name: _tensor(archive[name]) for name in archive.files}
     if suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -50,11 +57,21 @@ def _read(path: Path) -> Any:
     raise usage_error(f"{path} is of no kind that can be read", fix="use .npy, .npz, .safetensors or .pt")
 
 
-def _safetensors_error() -> type[Exception]:
-    from safetensors import SafetensorError
+def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
-    found: type[Exception] = SafetensorError
-    return found
+
+def _is_whole_pickle(path: Path) -> bool:
+    """Whether the file can be walked through as a pickle, which runs nothing: what cannot be is damaged."""
+    try:
+        if not zipfile.is_zipfile(path):
+            pickled = path.read_bytes()
+        else:
+            with zipfile.ZipFile(path) as archive:
+                pickled = archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+        return any(True for _ in pickletools.genops(pickled))
+    except Exception:  # noqa: BLE001  the same holds here
+        return False
 
 
 def _first_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.load.containers import Step, type_name
-from trueport.load.faults import close_to, usage_error
+from trueport.load.faults import close_to, is_text, usage_error
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.size_specs import count_leaves
 from trueport.load.sizes import Argument, SizeBook, arguments_of, is_free, read_dynamic_axes, read_dynamic_shapes
@@ -146,6 +146,8 @@ def _rename(found: list[FoundLeaf], names: Sequence[str] | None) -> list[FoundLe
         name, path = renamed[i].name, renamed[i].path
         if not name:
             raise usage_error(f"input_names gives {path} an empty name")
+        if not is_text(name):
+            raise usage_error(f"input_names calls {path} {name!r}, which is no text", fix="give it a name in UTF-8")
         if name in taken:
             raise usage_error(f"input_names calls both {taken[name]} and {path} {name!r}", fix="give each its own name")
         taken[name] = path
@@ -155,6 +157,8 @@ def _rename(found: list[FoundLeaf], names: Sequence[str] | None) -> list[FoundLe
 def _check_output_names(names: Sequence[str] | None, found: Sequence[FoundLeaf]) -> None:
     inputs = {leaf.name for leaf in found if leaf.kind is not LeafKind.CONSTANT}
     for i, name in enumerate(names or ()):
+        if not name or not is_text(name):
+            raise usage_error(f"output_names has {name!r}, which is no name", fix="give it a name in UTF-8")
         if name in (names or ())[:i]:
             raise usage_error(f"output_names has {name!r} twice")
         if name in inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,32 @@ _DEFAULT_INTEGERS = (0, 9)
 
 def draw(spec: InputSpec, shape: list[int], generator: torch.Generator) -> torch.Tensor:
     """A tensor of the declared dtype with values in the declared range; without one, normal or small whole numbers."""
+    _refuse_range(spec)
+    try:
+        return _drawn(spec, shape, generator)
+    except (RuntimeError, MemoryError, ValueError, TypeError, OverflowError) as wrong:
+        # torch has no error of its own for a tensor that is too large: the number of its bytes may even overflow.
+        raise usage_error(
+            f"-i {spec.text}: no tensor of this size can be made here, "
+            f"it has {math.prod(shape):.3g} elements: {type(wrong).__name__}",
+            fix="give a smaller size; a free one (a capital letter) is tried at several",
+        ) from None
+
+
+def _refuse_range(spec: InputSpec) -> None:
+    """Whole numbers beyond their dtype would silently be others."""
+    dtype = spec.dtype
+    if spec.value_range is None or dtype is None or dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+        return
+    least, most = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    if not all(least <= bound <= most for bound in spec.value_range):
+        raise usage_error(
+            f"-i {spec.text}: the range goes beyond {str(dtype).removeprefix('torch.')}",
+            fix=f"it holds {least}..{most}",
+        )
+
+
+def _drawn(spec: InputSpec, shape: list[int], generator: torch.Generator) -> torch.Tensor:
     dtype = spec.dtype or torch.float32
     if dtype is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
@@ -27,7 +54,8 @@ def draw(spec: InputSpec, shape: list[int], generator: torch.Generator) -> torch
         low, high = spec.value_range
         return (low + (high - low) * torch.rand(shape, generator=generator)).to(dtype)
     first, last = spec.value_range or _DEFAULT_INTEGERS
-    return torch.randint(int(first), int(last) + 1, shape, generator=generator).to(dtype)
+    above = min(int(last) + 1, torch.iinfo(torch.int64).max)
+    return torch.randint(int(first), above, shape, generator=generator).to(dtype)
 
 
 def given_value(spec: InputSpec, path: str) -> Any:
@@ -48,7 +76,23 @@ def given_value(spec: InputSpec, path: str) -> Any:
         raise usage_error(f"-i {spec.text}: a tensor with axes cannot be given as one value", fix="use a file: =@x.npy")
     if not isinstance(number, (bool, int, float)):
         raise usage_error(f"-i {spec.text}: {text!r} is not a number")
-    return torch.tensor(number, dtype=spec.dtype)
+    made = _exactly(number, spec.dtype)
+    if made is None:
+        kind = str(spec.dtype).removeprefix("torch.")
+        raise usage_error(
+            f"-i {spec.text}: {text} is no number of {kind}", fix="give one that it holds, or another dtype"
+        )
+    return made
+
+
+def _exactly(number: bool | int | float, dtype: torch.dtype) -> torch.Tensor | None:
+    """The number as a tensor; None where a whole dtype would make another number of it."""
+    try:
+        made = torch.tensor(number, dtype=dtype)
+    except (ValueError, RuntimeError, OverflowError):
+        return None
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    return None if whole and made.item() != number else made
 
 
 def _meant_as_tensor(text: str) -> bool:

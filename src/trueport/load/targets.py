@@ -196,9 +196,11 @@ def _run(function: Any, doing: str) -> Any:
     except UsageError:
         raise
     except SyntaxError as wrong:
-        at = Where(wrong.filename or "", wrong.lineno or 1, column=wrong.offset)
-        raise usage_error(f"{doing} failed: {wrong.msg}", place=Place((at,))) from wrong
-    except (Exception, SystemExit) as wrong:
+        at = Where(wrong.filename, wrong.lineno or 1, column=wrong.offset) if wrong.filename else None
+        raise usage_error(f"{doing} failed: {wrong.msg}", place=Place((at,)) if at else None) from wrong
+    except KeyboardInterrupt:
+        raise
+    except BaseException as wrong:
         calls = user_calls(wrong)
         raise usage_error(
             f"{doing} failed: {type(wrong).__name__}: {wrong}", place=Place(calls) if calls else None

@@ -23,8 +23,11 @@ def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
     if file.suffix.lower() not in TORCH_SUFFIXES | {".safetensors"}:
         raise usage_error(f"{file} is no file of weights", fix="use .safetensors, .pt or .pth")
     own = model.state_dict(keep_vars=True)
-    weights = _without_wrapper(_state_dict_in(read_tensors(file), file), own)
+    weights = _state_dict_in(read_tensors(file), file)
+    _refuse_odd_entries(file, weights)
+    weights = _without_wrapper(weights, own)
     _refuse_mismatch(file, own, weights)
+    _refuse_odd_kinds(file, own, weights)
     on_meta = any(tensor.is_meta for tensor in own.values() if isinstance(tensor, torch.Tensor))
     model.load_state_dict(weights, strict=False, assign=on_meta)
 
@@ -41,6 +44,42 @@ def _state_dict_in(loaded: Any, file: Path) -> dict[str, Any]:
         f"{file} holds a {type(loaded).__name__}, not a state dict",
         fix="save one with torch.save(model.state_dict(), path)",
     )
+
+
+def _refuse_odd_entries(file: Path, weights: Mapping[Any, Any]) -> None:
+    odd = [repr(name) for name in weights if not isinstance(name, str)]
+    if odd:
+        raise usage_error(
+            f"{file} has {_listed(odd)} among the names of its tensors, and those of a state dict are texts",
+            fix="save one with torch.save(model.state_dict(), path)",
+        )
+
+
+def _refuse_odd_kinds(file: Path, own: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
+    """What would be refused by torch in words about itself, or be made into something else without a word."""
+    odd = []
+    for name, given in weights.items():
+        wanted = own.get(name)
+        if not isinstance(wanted, torch.Tensor):
+            continue  # the extra state of a module: whatever the module makes of it
+        if not isinstance(given, torch.Tensor):
+            odd.append(f"{name} is a {type(given).__name__}, not a tensor")
+        elif given.is_meta:
+            odd.append(f"{name} has no values: it was saved from the meta device")
+        elif given.layout is not wanted.layout:
+            odd.append(f"{name} is {_word(given.layout)} in the file and {_word(wanted.layout)} in the model")
+        elif not torch.can_cast(given.dtype, wanted.dtype):
+            odd.append(f"{name} is {_word(given.dtype)} in the file and {_word(wanted.dtype)} in the model")
+    if odd:
+        raise usage_error(
+            f"{file} does not fit the model: {len(odd)} of another kind",
+            seen=[_listed(odd)],
+            fix="save the state dict of a model of this kind: torch.save(model.state_dict(), path)",
+        )
+
+
+def _word(kind: object) -> str:
+    return str(kind).removeprefix("torch.")
 
 
 def _without_wrapper(weights: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

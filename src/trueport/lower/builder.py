@@ -22,6 +22,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
+from trueport.lower.noted import MODULE, SOURCE
 from trueport.lower.scope import Scope, Shelf
 from trueport.lower.signature import Signature, Slot, signature_of
 from trueport.lower.sizes import AnySize, Sizes
@@ -363,9 +364,9 @@ def _metadata(node: Node) -> dict[str, str]:
 def _written(op: str, place: Place) -> dict[str, str]:
     found = {"trueport.op": op}
     if place.where is not None:
-        found["trueport.source"] = str(place.where)
+        found[SOURCE] = str(place.where)
     if place.module:
-        found["trueport.module"] = place.module
+        found[MODULE] = place.module
     return found
 
 

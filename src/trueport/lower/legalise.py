@@ -22,8 +22,8 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp502_cast_inserted import CastInserted
 from trueport.lower.graphs import every_graph
 from trueport.lower.kernels import has_kernel
+from trueport.lower.noted import noted_place
 from trueport.lower.signature import TENSOR_NAMES, Signature, signature_of
-from trueport.source import Place, Where
 
 _D = ir.DataType
 WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -148,7 +148,7 @@ def _note(narrow: ir.DataType, wide: ir.DataType, nodes: Sequence[ir.Node]) -> C
     precise = ", with fewer digits" if lossy else ""
     return CastInserted(
         message=f"ONNX Runtime computes {_spell(narrow)} in {_spell(wide)} for {len(nodes)} nodes{precise}",
-        place=_place(nodes[0]),
+        place=noted_place(nodes[0].metadata_props),
         label=nodes[0].op_type,
         seen=tuple(f"{name}: {number}" for name, number in counts.most_common(8)),
         severity=Severity.WARNING if lossy else None,
@@ -157,10 +157,3 @@ def _note(narrow: ir.DataType, wide: ir.DataType, nodes: Sequence[ir.Node]) -> C
 
 def _spell(dtype: ir.DataType) -> str:
     return {_D.FLOAT: "float32", _D.DOUBLE: "float64"}.get(dtype, dtype.name.lower())
-
-
-def _place(node: ir.Node) -> Place | None:
-    file, _, line = node.metadata_props.get("trueport.source", "").rpartition(":")
-    if not line.isdecimal():
-        return None
-    return Place((Where(file, int(line)),), node.metadata_props.get("trueport.module", ""))

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
+from trueport import progress
 from trueport.capture.graph import Value, Weight
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
@@ -47,6 +48,7 @@ class WeightTensor(ir.Tensor[torch.Tensor]):
 
     def tofile(self, file: Output) -> None:
         file.write(_bytes(self.source).data)
+        progress.advance(self.nbytes)
 
 
 def _bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -22,7 +22,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from trueport import temporary
+from trueport import progress, temporary
 from trueport.lower.weights import Output, WeightTensor
 from trueport.temporary import Hashing, Written
 
@@ -46,6 +46,7 @@ def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tup
     """
     path = Path(os.path.realpath(path))
     large = _large_weights(model)
+    progress.count(0, sum(tensor.nbytes for tensor in large.values()), "bytes")
     outside = _outside(model) if (_is_too_big(large) if external_data is None else external_data) else []
     with contextlib.ExitStack() as stack:
         data, named = None, None
@@ -219,7 +220,7 @@ def _remove_unnamed(leftover: Path) -> None:
 def _data_files(path: Path) -> set[Path]:
     """The data files that the model at `path` names and that we wrote for it: no other is ever removed."""
     try:
-        old = onnx.load(path, load_external_data=False)
+        old = onnx.load(path, "protobuf", load_external_data=False)
     except (OSError, DecodeError):  # none there, or not a model: whatever it is, it owns no data of ours
         return set()
     places = {entry.value for held in _tensors(old.graph) for entry in held.external_data if entry.key == "location"}

@@ -6,7 +6,6 @@ form is described in `docs/proof.schema.json`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,18 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from trueport import temporary
-from trueport.report.model import CallsSummary, CheckedInput, DecisionSummary, Report
+from trueport.report.json import dumped
+from trueport.report.model import CallsSummary, CheckedInput, Report
+from trueport.source import SourceRoots, Where
 from trueport.temporary import Written
 
 SCHEMA = 1
 SUFFIX = ".proof.json"
 
 
-def save_certificate(report: Report, files: Sequence[Written]) -> Path:
-    """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files."""
+def save_certificate(report: Report, files: Sequence[Written], roots: SourceRoots | None) -> Path:
+    """Write `<model>.proof.json` beside the model, whole or not at all; `files` are the model, then its data files.
+
+    Places are noted as in the model. Without `roots` there are none, and nothing else of the source: the certificate
+    goes where the model goes.
+    """
     model = files[0].path
     target = model.with_name(model.name + SUFFIX)
-    content = json.dumps(certificate(report, files), indent=2, ensure_ascii=False) + "\n"
+    content = dumped(certificate(report, files, roots)) + "\n"
     with temporary.file_in(target.parent) as (new, file):
         file.write(content.encode())
         file.flush()
@@ -33,9 +38,13 @@ def save_certificate(report: Report, files: Sequence[Written]) -> Path:
     return target
 
 
-def certificate(report: Report, files: Sequence[Written]) -> dict[str, Any]:
+def certificate(report: Report, files: Sequence[Written], roots: SourceRoots | None) -> dict[str, Any]:
     """The content of a certificate, as plain data."""
     model, *weights = files
+
+    def noted(where: Where | None) -> str:
+        return "" if where is None or roots is None else f"{roots.note(where.file)}:{where.line}"
+
     return {
         "schema": SCHEMA,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -48,7 +57,7 @@ def certificate(report: Report, files: Sequence[Written]) -> dict[str, Any]:
         "free_sizes": [
             {"name": size.name, "minimum": size.minimum, "maximum": size.maximum} for size in report.free_sizes
         ],
-        "constants": dict(report.constants),
+        "constants": dict(report.constants) if roots is not None else {},
         "calls": _calls(report.calls),
         "check": {
             "seed": report.seed,
@@ -61,15 +70,24 @@ def certificate(report: Report, files: Sequence[Written]) -> dict[str, Any]:
             "tolerances": dict(report.tolerances),
             "worst_error": _worst(report.checks),
         },
-        "decisions": [_decision(one) for one in report.decisions],
-        "not_reached": [f"{one.where}: {way}" for one in report.decisions for way in one.unreached],
+        "decisions": [
+            {
+                "where": noted(one.where),
+                "function": one.where.function if roots is not None else "",
+                "kind": one.kind,
+                "decides_by": one.text if roots is not None else "",
+                "ways": {way.name: way.inputs for way in one.ways},
+            }
+            for one in report.decisions
+        ],
+        "not_reached": [f"{noted(one.where) or one.kind}: {way}" for one in report.decisions for way in one.unreached],
         "assumptions": list(report.assumptions),
         "findings": [
             {
                 "code": found.code,
                 "severity": found.weight.value,
-                "message": found.message,
-                "where": str(found.where or ""),
+                "message": found.message if roots is not None else found.title,
+                "where": noted(found.where),
             }
             for found in report.diagnostics
         ],
@@ -99,16 +117,6 @@ def _compared(one: CheckedInput) -> dict[str, Any]:
         "values": one.family,
         "verdict": one.verdict.value,
         "worst_error": one.worst_error,
-    }
-
-
-def _decision(one: DecisionSummary) -> dict[str, Any]:
-    return {
-        "where": str(one.where),
-        "function": one.where.function,
-        "kind": one.kind,
-        "decides_by": one.text,
-        "ways": {way.name: way.inputs for way in one.ways},
     }
 
 

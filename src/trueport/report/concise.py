@@ -7,6 +7,7 @@ from trueport.report.frame import position
 from trueport.report.model import Report
 from trueport.report.order import in_order
 from trueport.report.text import headline_text
+from trueport.source import visible
 
 
 def report_concise(report: Report) -> str:
@@ -16,4 +17,4 @@ def report_concise(report: Report) -> str:
 
 def _line(found: Diagnostic) -> str:
     at = f"{position(found.where)}: " if found.where else ""
-    return f"{at}{found.weight.value}[{found.code}] {' '.join(found.message.split())}"
+    return visible(f"{at}{found.weight.value}[{found.code}] {' '.join(found.message.split())}")

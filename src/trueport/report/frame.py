@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from trueport.diagnostics.base import Diagnostic
-from trueport.source import Where, columns_of, line_of
+from trueport.source import Where, columns_of, line_of, visible
 
 Piece = tuple[str, str]
 """Text and the name of its style ('' is plain)."""
@@ -38,8 +38,8 @@ class Mark:
         if columns is None:
             return 0, self.label
         # Tabs are shown as four spaces, and the carets are moved with them.
-        start = len(text[: columns[0] - 1].expandtabs(4))
-        end = len(text[: columns[1] - 1].expandtabs(4))
+        start = len(_shown(text[: columns[0] - 1]))
+        end = len(_shown(text[: columns[1] - 1]))
         return start, f"{self.sign * max(1, end - start)} {self.label}".rstrip()
 
 
@@ -55,7 +55,7 @@ def shown_path(file: str) -> str:
     """The path as the user would type it: relative where the file lies below the current folder."""
     try:
         relative = os.path.relpath(file)
-    except ValueError:  # another drive
+    except ValueError:  # another drive, or no path at all
         return file
     return file if relative.startswith(os.pardir) or file.startswith("<") else relative
 
@@ -98,7 +98,7 @@ def _snippet(marks: Sequence[Mark], gutter: int, width: int | None) -> Iterator[
     last: int | None = None
     for number, here in groupby(sorted(marks, key=lambda mark: mark.where.line), key=lambda mark: mark.where.line):
         together = list(here)
-        text = line_of(together[0].where.file, number)
+        text = line_of(together[0].where)
         if text is None:
             continue
         if last is None:
@@ -106,13 +106,17 @@ def _snippet(marks: Sequence[Mark], gutter: int, width: int | None) -> Iterator[
         elif number > last + 1:
             yield (("." * max(3, gutter), "gutter"),)
         last = number
-        shown = text.rstrip().expandtabs(4)
+        shown = _shown(text.rstrip())
         cut = _cut(shown, [mark.under(text)[0] for mark in together], width and width - gutter - 3)
         yield ((f"{number:>{gutter}} |", "gutter"), (f" {shown[cut]}", ""))
         for mark in together:
             start, under = mark.under(text)
             if under:
                 yield (bar, (f" {' ' * (start - (cut.start or 0))}{under}", mark.style))
+
+
+def _shown(text: str) -> str:
+    return visible(text.expandtabs(4))
 
 
 def _cut(text: str, starts: Sequence[int], room: int | None) -> slice:
@@ -134,5 +138,5 @@ def _shortened(calls: tuple[Where, ...]) -> list[Where | int]:
 def _call(call: Where | int) -> Line:
     if isinstance(call, int):
         return ((f"  … {call} more", "faint"),)
-    text = line_of(call.file, call.line)
+    text = line_of(call)
     return ((f"  {shown_path(call.file)}:{call.line}", "path"), (f"  {text.strip()}" if text else "", "faint"))

@@ -7,14 +7,15 @@ from trueport.report.frame import shown_path
 from trueport.report.model import Report
 from trueport.report.order import in_order
 from trueport.report.text import headline_text
-from trueport.source import columns_of
+from trueport.source import columns_of, visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def report_github(report: Report) -> str:
     """A command for each finding; the verdict stands in the log."""
-    return "\n".join([*(_command(found) for found in in_order(report.diagnostics)), headline_text(report)])
+    verdict = headline_text(report).replace("##[", "# #[")  # the runner obeys this anywhere in a line
+    return "\n".join([*(_command(found) for found in in_order(report.diagnostics)), verdict])
 
 
 def _command(found: Diagnostic) -> str:
@@ -32,6 +33,7 @@ def _command(found: Diagnostic) -> str:
 
 def _escaped(text: str, also: str = "") -> str:
     """As the runner reads it back: percent signs first, then line breaks, then what ends a property."""
+    text = visible(text, keep="\n")
     for letter in f"%\r\n{also}":
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text

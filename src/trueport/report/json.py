@@ -18,7 +18,16 @@ SCHEMA = 1
 def report_json(report: Report) -> str:
     """The report as an indented JSON object."""
     content = {"schema": SCHEMA, "ok": report.ok, **_plain(report)}
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return dumped(content)
+
+
+def dumped(content: object) -> str:
+    """Indented JSON in which letters stand as they are, and what is not printable as `\\u202e`. Such characters stand
+    in strings only, where JSON has this escape for all of them."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _plain(value: Any) -> Any:

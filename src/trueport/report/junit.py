@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree
 
 from trueport.diagnostics.base import Diagnostic
@@ -10,9 +9,7 @@ from trueport.report.frame import position
 from trueport.report.model import Report
 from trueport.report.order import in_order
 from trueport.report.text import diagnostic_text, headline_text, report_text
-
-_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Control characters have no place in XML, not even escaped."""
+from trueport.source import visible
 
 
 def report_junit(report: Report) -> str:
@@ -38,7 +35,7 @@ def report_junit(report: Report) -> str:
 def _failed(report: Report, found: Diagnostic) -> ElementTree.Element:
     at = f" {position(found.where)}" if found.where else ""
     case = ElementTree.Element(
-        "testcase", {"classname": _clean(report.model), "name": f"{found.code}{at}", "time": "0"}
+        "testcase", {"classname": _clean(report.model), "name": _clean(f"{found.code}{at}"), "time": "0"}
     )
     failure = ElementTree.SubElement(case, "failure", {"type": found.code, "message": _clean(found.message)})
     failure.text = _clean(diagnostic_text(found))
@@ -54,4 +51,5 @@ def _passed(report: Report) -> ElementTree.Element:
 
 
 def _clean(text: str) -> str:
-    return _NOT_IN_XML.sub("�", text)
+    """Control characters have no place in XML, not even escaped as XML does it."""
+    return visible(text, keep="\n")

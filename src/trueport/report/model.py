@@ -210,7 +210,7 @@ class Report:
                 content = report_html(self)
             case _:
                 raise ValueError(f"cannot write a report as {target.name!r}: use one of {', '.join(SUFFIXES)}")
-        target.write_text(content + "\n", encoding="utf-8")
+        target.write_text(content + "\n", encoding="utf-8", errors="backslashreplace")
 
     def __str__(self) -> str:
         return self.text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +11,11 @@ from urllib.parse import quote
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.registry import Rule, page
 from trueport.report.frame import shown_path
+from trueport.report.json import dumped
 from trueport.report.model import Report
 from trueport.report.order import in_order
 from trueport.report.text import headline_text
-from trueport.source import Where, columns_of, line_of
+from trueport.source import Where, columns_of, line_of, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
@@ -35,7 +35,7 @@ def report_sarif(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": headline_text(report), "verified": report.verified},
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(kind: Rule) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _location(where: Where) -> dict[str, Any]:
     region: dict[str, Any] = {"startLine": max(where.line, 1)}
     if columns := columns_of(where):
         region |= {"startColumn": columns[0], "endColumn": columns[1]}
-    if text := line_of(where.file, where.line):
+    if text := line_of(where):
         region["snippet"] = {"text": text}
     physical = {"artifactLocation": {"uri": _uri(where.file)}, "region": region}
     if not where.function:
@@ -83,5 +83,5 @@ def _location(where: Where) -> dict[str, Any]:
 
 def _uri(file: str) -> str:
     """Relative to the current folder where the file lies below it: services match that with the repository."""
-    shown = shown_path(file)
+    shown = visible(shown_path(file))
     return Path(shown).as_uri() if os.path.isabs(shown) else quote(shown.replace(os.sep, "/"))

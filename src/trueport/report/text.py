@@ -1,7 +1,8 @@
 """Diagnostics and reports as text, in the look of a compiler.
 
 Everything is first laid out as styled lines. `*_text` joins them without styles; `print_to` colours them, and only on a
-terminal that wants colour (`NO_COLOR` is respected by rich).
+terminal that wants colour (`NO_COLOR` is respected by rich). Both take their lines from `_printable`, so that nothing
+that a file or a model is called can move the cursor, or begin a line of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.report.frame import Line, frame_lines, gutter_of
 from trueport.report.model import CheckedInput, Report, Verdict
 from trueport.report.order import grouped
-from trueport.source import Where
+from trueport.source import Where, visible
 
 MOST_FACTS = 6
 MOST_LETTERS = 600
@@ -45,7 +46,8 @@ def diagnostic_lines(found: Diagnostic, again: Sequence[Where] = (), width: int 
     """
     weight = found.weight.value
     code = f"{weight}[{found.code}]"
-    first, *rest = _broken(_cut(found.message), width and width - len(code) - 2)
+    room = width and width - len(code) - 2
+    first, *rest = [part for line in _cut(found.message).splitlines() or [""] for part in _broken(line, room)]
     yield ((code, weight), (f": {first}", "strong"))
     for line in rest:
         yield ((" " * (len(code) + 2) + line, "strong"),)
@@ -60,7 +62,7 @@ def diagnostic_lines(found: Diagnostic, again: Sequence[Where] = (), width: int 
     if len(found.seen) > MOST_FACTS:
         yield from _remark("       ", f"… {len(found.seen) - MOST_FACTS} more: --output-format json", gutter, width)
     if found.fix:
-        yield from _remark("fix:   ", found.fix, gutter, width)
+        yield from _remark("fix:   ", _cut(found.fix), gutter, width)
     yield from _remark("more:  ", f"trueport explain {found.code}", gutter, width)
 
 
@@ -114,7 +116,7 @@ def _fact_lines(report: Report) -> Iterator[Line]:
     facts = list(_facts(report))
     width = max((len(head) for head, _ in facts), default=0)
     for head, text in facts:
-        yield ((f"  {head:<{width}}  ", "faint"), (text, ""))
+        yield ((f"  {head:<{width}}  ", "faint"), (_cut(text), ""))
 
 
 def _headline(report: Report) -> Line:
@@ -205,8 +207,13 @@ def _checked(checks: tuple[CheckedInput, ...]) -> Iterator[str]:
             yield f"{one}: {one.verdict.value}{error}"
 
 
+def _printable(lines: Iterable[Line]) -> Iterator[Line]:
+    for line in lines:
+        yield tuple((visible(text), style) for text, style in line)
+
+
 def _plain(lines: Iterable[Line]) -> str:
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in _printable(lines))
 
 
 def diagnostic_text(found: Diagnostic) -> str:
@@ -231,7 +238,7 @@ def report_text(report: Report) -> str:
 
 def print_to(console: Console, lines: Iterable[Line]) -> None:
     """Print styled lines as they are: never wrapped, so that carets stay under their letters."""
-    for line in lines:
+    for line in _printable(lines):
         coloured = Text.assemble(*((text, _STYLES[style]) for text, style in line))
         coloured.rstrip()
         console.print(coloured, soft_wrap=True, highlight=False)

@@ -20,6 +20,8 @@ class Where:
     function: str = ""
     column: int | None = None
     end_column: int | None = None
+    readable: bool = True
+    """Whether the line may be read and shown: not where a file that anybody may have written merely names it."""
 
     @property
     def is_installed(self) -> bool:
@@ -30,6 +32,11 @@ class Where:
     def is_standard(self) -> bool:
         """Whether the line belongs to Python's own library."""
         return self.file.startswith(_STANDARD) and not self.is_installed
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the line is nobody's here: an installed library's, or Python's own."""
+        return self.is_installed or self.is_standard
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -15,9 +15,9 @@ from trueport.source.place import Where
 Evaluated = ast.expr | ast.AugAssign
 
 
-def line_of(file: str, line: int) -> str | None:
-    """The text of one line without its line break; None where the source cannot be read."""
-    text = linecache.getline(file, line)
+def line_of(where: Where) -> str | None:
+    """The text of a line without its line break; None where the source cannot be read, or must not be."""
+    text = linecache.getline(where.file, where.line) if where.readable else ""
     return text.rstrip("\r\n") if text else None
 
 
@@ -27,7 +27,7 @@ def columns_of(where: Where) -> tuple[int, int] | None:
     Where the columns are not known, the expression that its line evaluates is looked up in the file's syntax tree. None
     where the line does more than one thing, or cannot be read: a caret in the wrong place is worse than none.
     """
-    text = line_of(where.file, where.line)
+    text = line_of(where)
     if text is None:
         return None
     if where.column is not None:

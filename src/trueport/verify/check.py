@@ -12,6 +12,7 @@ from typing import TypedDict, Unpack
 
 import torch
 
+from trueport import progress
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
@@ -304,6 +305,7 @@ class Check:
         on = input_words(candidate.sizes, family)
         is_example = family == EXAMPLE
         self.tried += not is_example
+        progress.count(len(self.checked) + 1, None, "inputs")
         outcome = self.comparer.compare(candidate.values, is_example)
         if outcome.refused:
             self.refused += 1

@@ -46,11 +46,15 @@ class Models:
 
     def load(self, header: Header) -> Header:
         session = self.session(header["path"], header)
+        try:
+            ports = {
+                "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
+                "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
+            }
+        except Exception as error:  # a name may be no text
+            raise refusal_of("cannot-load", error) from error
         self.sessions[header["session"]] = session
-        return {
-            "inputs": [[value.name, value.type, value.shape] for value in session.get_inputs()],
-            "outputs": [[value.name, value.type, value.shape] for value in session.get_outputs()],
-        }
+        return ports
 
     def session(self, model: str | bytes, header: Header) -> Any:
         """Of a file, or of the bytes of one."""

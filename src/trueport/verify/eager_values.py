@@ -153,7 +153,7 @@ def _by_shape(outputs: Mapping[str, Any]) -> dict[tuple[int, ...], list[TensorDa
 
 def _tapped(path: Path, target: Path) -> Path:
     """A copy of the file in which every value of the outermost graph is an output."""
-    model = onnx.load(path)
+    model = onnx.load(path, "protobuf")
     outputs = {output.name for output in model.graph.output}
     made = [name for node in model.graph.node for name in node.output if name and name not in outputs]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)

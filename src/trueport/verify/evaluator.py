@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import json
 import os
 import signal
 import sys
@@ -26,7 +27,7 @@ def main(libraries: list[str], model: str, feeds: str, answers: str) -> None:
     numpy = importlib.import_module("numpy")
     reference = importlib.import_module("onnx.reference")
     with numpy.load(feeds) as given:
-        values = {name: given[name] for name in given.files}
+        values = {name: given[f"a{at}"] for at, name in enumerate(json.loads(str(given["names"])))}
     evaluator = reference.ReferenceEvaluator(model)
     results = evaluator.run(None, values)
     found = dict(zip(evaluator.output_names, results, strict=True))
@@ -34,7 +35,8 @@ def main(libraries: list[str], model: str, feeds: str, answers: str) -> None:
     for name, items in ((name, value) for name, value in found.items() if isinstance(value, list)):
         tensors[f"{name}[]"] = numpy.array(len(items))
         tensors.update((f"{name}[{at}]", item) for at, item in enumerate(items))
-    numpy.savez(answers, **tensors)
+    arrays = {f"a{at}": value for at, value in enumerate(tensors.values())}  # a name may be any text
+    numpy.savez(answers, names=numpy.array(json.dumps(list(tensors))), **arrays)
 
 
 def limit(memory: int, seconds: int) -> None:

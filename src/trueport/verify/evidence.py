@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,39 +19,49 @@ from trueport.verify.tensors import TensorData
 
 DATA = "counterexample.npz"
 SCRIPT = "show_difference.py"
+_PLAIN = re.compile(r"[\w:-][\w.:-]{,99}", re.ASCII)
 
-_SCRIPT = '''\
-"""Runs {model} on the saved input, and prints it beside what eager PyTorch gave."""
+_BEGINNING = '''\
+"""Runs the model on the saved input, and prints its answer beside what eager PyTorch gave."""
 import os, numpy as np, onnxruntime as ort
 here = os.path.dirname(os.path.abspath(__file__))
-saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's numbers for them
-session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
-value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-feeds = {{name: value(np.ascontiguousarray(saved["in." + name]), types[name]) for name in types}}
-for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
-    print(f"{{name}}\\n  eager {{saved['eager.' + name]!r}}\\n  ONNX  {{got.numpy()!r}}")
-'''
+saved = np.load(os.path.join(here, {data}))
+session = ort.InferenceSession(os.path.join(here, {model}), providers=["CPUExecutionProvider"])
+inputs, outputs = {inputs}, {outputs}  # as what each is saved, and ONNX's number for an input's dtype
+value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type'''
 
-_AND_OF_LISTS = """\
-for name, count in {lists!r}.items():  # sequences of tensors
-    right = [saved[f"eager.{{name}}[{{i}}]"] for i in range(count)]
-    print(f"{{name}}\\n  eager {{right!r}}\\n  ONNX  {{session.run([name], feeds)[0]!r}}")
+_ONE_CALL = r"""
+feeds = {name: value(np.ascontiguousarray(saved["in." + key]), dtype) for name, (key, dtype) in inputs.items()}
+for name, got in zip(outputs, session.run_with_ort_values(list(outputs), feeds)):
+    print(f"{ascii(name)[1:-1]:.200}\n  eager {saved['eager.' + outputs[name]]!r}\n  ONNX  {got.numpy()!r}")
 """
-"""Put behind it where outputs are sequences of tensors."""
 
-_SCRIPT_OF_CALLS = '''\
-"""Calls {model} {count} times, one after the other, and prints each answer beside what eager PyTorch gave there."""
-import os, numpy as np, onnxruntime as ort
-here = os.path.dirname(os.path.abspath(__file__))
-saved, types = np.load(os.path.join(here, {data!r})), {types!r}  # types: ONNX's numbers for them
-session = ort.InferenceSession(os.path.join(here, {model!r}), providers=["CPUExecutionProvider"])
-value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-for call in range({count}):
-    feeds = {{name: value(np.ascontiguousarray(saved[f"{{call}}.in.{{name}}"]), types[name]) for name in types}}
-    for name, got in zip({outputs!r}, session.run_with_ort_values({outputs!r}, feeds)):
-        right = saved[f"{{call}}.eager.{{name}}"]
-        print(f"call {{call + 1}}: {{name}}\\n  eager {{right!r}}\\n  ONNX  {{got.numpy()!r}}")
-'''
+_LISTS = r"""
+feeds = {name: value(np.ascontiguousarray(saved["in." + key]), dtype) for name, (key, dtype) in inputs.items()}
+for name, (key, count) in lists.items():
+    right = [saved[f"eager.{key}[{i}]"] for i in range(count)]
+    print(f"{ascii(name)[1:-1]:.200}\n  eager {right!r}\n  ONNX  {session.run([name], feeds)[0]!r}")
+"""
+
+_SEVERAL_CALLS = r"""
+for call in range(count):
+    given = {name: (saved[f"{call}.in.{key}"], dtype) for name, (key, dtype) in inputs.items()}
+    feeds = {name: value(np.ascontiguousarray(array), dtype) for name, (array, dtype) in given.items()}
+    for name, got in zip(outputs, session.run_with_ort_values(list(outputs), feeds)):
+        right = saved[f"{call}.eager.{outputs[name]}"]
+        print(f"call {call + 1}: {ascii(name)[1:-1]:.200}\n  eager {right!r}\n  ONNX  {got.numpy()!r}")
+"""
+
+
+def _script(model: str, inputs: object, outputs: object, lists: object, count: int | None) -> str:
+    """Whatever came from outside (names, the path of the model) stands in it as a literal that `ascii` wrote, and
+    nowhere else: a name can hold quotes, backslashes and line breaks."""
+    text = _BEGINNING.format(data=ascii(DATA), model=ascii(model), inputs=ascii(inputs), outputs=ascii(outputs))
+    if count is not None:
+        return f"{text}\ncount = {count}{_SEVERAL_CALLS}"
+    if outputs or not lists:
+        text += _ONE_CALL
+    return f"{text}\nlists = {lists!a}  # sequences of tensors{_LISTS}" if lists else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +91,21 @@ class Evidence:
 
     def kept(self, model: Path, call: Call, outputs: Sequence[str]) -> Kept:
         """Write the input, eager's answer and the script; an older counterexample is replaced."""
-        return self._kept(model, [call], outputs)
+        return self._kept(model, [call], outputs, in_turn=False)
 
     def kept_calls(self, model: Path, calls: Sequence[Call], outputs: Sequence[str]) -> Kept:
         """The same for several calls, one after the other."""
-        return self._kept(model, calls, outputs, script=_SCRIPT_OF_CALLS)
+        return self._kept(model, calls, outputs, in_turn=True)
 
-    def _kept(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], script: str = _SCRIPT) -> Kept:
+    def _kept(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], in_turn: bool) -> Kept:
         try:
-            written = self._save(model, calls, outputs, script)
+            written = self._save(model, calls, outputs, in_turn)
         except OSError as failure:
             why = failure.strerror or failure
             return Kept(f"the counterexample could not be kept in {self.folder}: {why}", None)
-        return Kept(f"to see it: python {written}", self.folder)
+        return Kept(f"to see it: python {shlex.quote(str(written))}", self.folder)
 
-    def _save(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], script: str) -> Path:
+    def _save(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], in_turn: bool) -> Path:
         folder = self.home / self.folder
         folder.mkdir(parents=True, exist_ok=True)
         if self.with_model:
@@ -105,26 +117,26 @@ class Evidence:
             for at, name in enumerate(outputs)
             if all(isinstance(call.expected[at], torch.Tensor | bool | int | float) for call in calls)
         ]
+        given, answered = _keys(calls[0].feeds), _keys(outputs)
         arrays: dict[str, np.ndarray[Any, Any]] = {}
         for number, call in enumerate(calls):
-            which = "" if script is _SCRIPT else f"{number}."
-            arrays |= {f"{which}in.{name}": _bits(data) for name, data in call.feeds.items()}
+            which = f"{number}." if in_turn else ""
+            arrays |= {f"{which}in.{given[name]}": _bits(data) for name, data in call.feeds.items()}
             named = dict(zip(outputs, call.expected, strict=True))
-            arrays |= {f"{which}eager.{name}": _array(named[name]) for name in plain}
+            arrays |= {f"{which}eager.{answered[name]}": _array(named[name]) for name in plain}
         answer = zip(outputs, calls[0].expected, strict=True)
-        lists = {name: list(value) for name, value in answer if isinstance(value, Sequence)}
-        if script is _SCRIPT:
-            for name, items in lists.items():
-                arrays |= {f"eager.{name}[{at}]": _array(item) for at, item in enumerate(items)}
+        lists = {name: list(value) for name, value in answer if isinstance(value, Sequence) and not in_turn}
+        for name, items in lists.items():
+            arrays |= {f"eager.{answered[name]}[{at}]": _array(item) for at, item in enumerate(items)}
         np.savez(folder / DATA, **arrays)  # type: ignore[arg-type]
-        place = folder / SCRIPT
-        file = model.name if self.with_model else str(model.absolute())
-        counts = {name: len(items) for name, items in lists.items()}
-        types = {name: data.element_type for name, data in calls[0].feeds.items()}
-        if lists and script is _SCRIPT:
-            script = script + _AND_OF_LISTS if plain else script[: script.index("for name, got")] + _AND_OF_LISTS
-        text = script.format(model=file, data=DATA, types=types, outputs=plain, count=len(calls), lists=counts)
-        place.write_text(text, encoding="utf-8")
+        text = _script(
+            model.name if self.with_model else str(model.absolute()),
+            {name: (given[name], data.element_type) for name, data in calls[0].feeds.items()},
+            {name: answered[name] for name in plain},
+            {name: (answered[name], len(items)) for name, items in lists.items()},
+            len(calls) if in_turn else None,
+        )
+        (folder / SCRIPT).write_text(text, encoding="ascii")
         return self.folder / SCRIPT
 
     def withdraw(self) -> None:
@@ -133,6 +145,11 @@ class Evidence:
             (self.home / self.folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # the folder holds other things, or was never made
             (self.home / self.folder).rmdir()
+
+
+def _keys(names: Iterable[str]) -> dict[str, str]:
+    """Under which name each is saved: its own where that may be the name of a file, or else its number."""
+    return {name: name if _PLAIN.fullmatch(name) else f"#{number}" for number, name in enumerate(names)}
 
 
 def _bits(data: TensorData) -> np.ndarray[Any, Any]:

@@ -115,7 +115,7 @@ def _way_out(assumption: SizeAssumption, held: str) -> str:
     if not never_one or len(assumption.symbols) != 1 or not any(arg.is_Symbol for arg in assumption.expr.args):
         return f"write the line so that it does the same for every size, or declare the range in which {held}"
     where = assumption.place.where
-    squeezes = "squeeze(" in (line_of(where.file, where.line) or "") if where is not None else False
+    squeezes = "squeeze(" in (line_of(where) or "") if where is not None else False
     line = "drop only axes that always have one item: .squeeze(-1)" if squeezes else "write it for every size"
     return f'{line}; or declare that there is never just one: Dim("{assumption.symbols[0]}", min=2)'
 

@@ -11,6 +11,7 @@ import torch
 from trueport.capture.state import state_output
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
+from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.load.job import Job, Leaf
 from trueport.load.structures import Structure
 from trueport.verify.check import Opened
@@ -93,6 +94,12 @@ def fit(
         return WrongShape(
             message=f"the file is not this model: {misfit}",
             fix="give the inputs in the order of the file, or with its names",
+        )
+    texts = [port.name for port in (*arguments, *gives) if dtype_of(port.type) == "string"]
+    if texts:
+        return WrongDtype(
+            message=f"`{texts[0]}` of the file is text, and no tensor of torch holds text",
+            fix="compare a file without the operators that read or write text",
         )
     missing = inputs.missing(job)
     real = frozenset(port.name for port in loaded.outputs if not dtype_of(port.type).startswith("complex"))

@@ -33,7 +33,7 @@ class Origin:
 def origin_of(path: Path, complaint: str) -> Origin:
     """Where the node that a message speaks of comes from; nothing where it names none, or several might be meant."""
     try:
-        model = onnx.load(path, load_external_data=False)
+        model = onnx.load(path, "protobuf", load_external_data=False)
     except (OSError, DecodeError):
         return Origin()
     nodes = list(_nodes(model))
@@ -60,7 +60,7 @@ def is_ours(path: Path) -> bool:
 def made_at(path: Path, output: str) -> Place | None:
     """Where an output of the model comes from: the nearest node before it whose place the file notes."""
     try:
-        model = onnx.load(path, load_external_data=False)
+        model = onnx.load(path, "protobuf", load_external_data=False)
     except (OSError, DecodeError):
         return None
     makers = {name: node for node in model.graph.node for name in node.output}
@@ -131,11 +131,13 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def _place(node: onnx.NodeProto) -> Place | None:
-    """As we note it, or as torch's own exporter does."""
+    """As we note it, or as torch's own exporter does. Nothing is read there: `SourceRoots` says what may be."""
     notes = {entry.key: entry.value for entry in node.metadata_props}
     file, _, line = notes.get("trueport.source", "").rpartition(":")
     if line.isdecimal():
-        return Place((Where(file, int(line)),), notes.get("trueport.module", ""))
+        return Place((Where(file, int(line), readable=False),), notes.get("trueport.module", ""))
     noted = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
     frames = [frame for frame in noted if not frame[0].startswith(("<", TORCH_FOLDER))]
-    return Place(tuple(Where(file, int(line), function) for file, line, function in frames)) if frames else None
+    if not frames:
+        return None
+    return Place(tuple(Where(file, int(line), function, readable=False) for file, line, function in frames))

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from trueport.errors import TrueportError
 from trueport.verify.frames import Frame, receive, send
+from trueport.verify.no_process import no_process
 from trueport.verify.tensors import RuntimeValue, TensorData, tensor_data
 
 _CHILD = Path(__file__).with_name("child.py")
@@ -197,13 +198,17 @@ class Worker:
                 return
             self.close()
             messages = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115  # as long as the process
-            process = subprocess.Popen(
-                [sys.executable, "-I", str(_CHILD), *_library_folders()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=messages,
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(
+                    [sys.executable or "", "-I", str(_CHILD), *_library_folders()],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=messages,
+                    start_new_session=True,
+                )
+            except OSError:
+                messages.close()
+                raise
             self._process, self._messages = process, messages
             self.generation += 1
             self._stop = weakref.finalize(self, _end, process, messages, os.getpid())
@@ -221,7 +226,7 @@ class Worker:
             try:
                 self.start()
             except OSError as error:
-                raise WorkerFailure(FailureKind.CANNOT_LOAD, f"no process can be started: {error}") from error
+                raise no_process(error) from error
             process = self._process
             assert process is not None
             commands, answers = process.stdin, process.stdout
@@ -236,7 +241,11 @@ class Worker:
 
             patience = threading.Timer(seconds, stop)
             patience.daemon = True
-            patience.start()
+            try:
+                patience.start()
+            except RuntimeError as error:  # no thread can be started
+                self.close()
+                raise no_process(error) from error
             try:
                 send(commands, header, blobs)
                 answer, tensors = receive(answers)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from trueport.errors import Unwinding
 from trueport.rewrite.probe_runtime import WATCH, Kind, Site
 from trueport.torch_internals import UnseenByModes
 from trueport.verify.distance import Distance, negated, of_comparison
@@ -27,7 +28,7 @@ _Measured: TypeAlias = tuple[Near, Near]
 """Of one test: how near it is to holding, and to failing."""
 
 
-class Overstayed(BaseException):
+class Overstayed(Unwinding):
     """Eager does not come back from a loop. No `except Exception` of the user's stops it."""
 
 
