@@ -31,6 +31,7 @@ from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, remembers, run_eager, run_with_state
+from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
@@ -126,7 +127,7 @@ class Run:
             self._look_further(job, examined)
         self.stop_on_errors()
         settled = list(self.found)
-        with self.stage("capture"), _uncollected():
+        with self.stage("capture"), uncollected():
             graph = self._capture(job, examined)
         carried, refused = None, None
         try:
@@ -168,7 +169,7 @@ class Run:
         before, self.found = self.found, list(settled)
         evidence = self.checking.pop("evidence", None)  # what is kept there is the first attempt's
         try:
-            with self.stage("capture"), _uncollected():
+            with self.stage("capture"), uncollected():
                 graph = self._capture(job, examined, libraries=True)
             carried = self._carry_on(job, graph)
         except ExportError:
@@ -185,7 +186,7 @@ class Run:
 
     def _carry_on(self, job: Job, graph: Graph) -> Carried:
         """lower ► verify."""
-        with self.stage("lower"), _uncollected():
+        with self.stage("lower"), uncollected():
             lowered = lower(graph, self.opset, self.custom)
             self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
         with self.stage("judge sizes"):
@@ -301,19 +302,6 @@ def _written_to_check(model: ir.Model, folder: Path) -> Path:
                 )
             ]
         ) from failure
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: a trace makes many small objects and hardly any garbage, and the collector walks
-    all of torch for each new generation (a third of the time on a decoder of 24 layers)."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Passed:

@@ -12,6 +12,7 @@ import torch
 
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
+from trueport.examine.garbage import uncollected
 from trueport.load.job import Job
 from trueport.lower.lower import CustomTable
 from trueport.source import line_of
@@ -49,7 +50,8 @@ def check_exported(
 ) -> CheckResult:
     """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
     laboratory = Laboratory(lower, shared_worker(), limits_for(job))
-    calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
+    with uncollected():
+        calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
     localiser = Localiser(laboratory, dtypes_of(job))
     by_name = _by_name(job, graph)
     checked = with_indices_checked(run_eager, graph, by_name)

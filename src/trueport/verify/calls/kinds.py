@@ -215,9 +215,15 @@ def named_arguments(node: Node) -> dict[str, Any]:
     """The arguments of a call by their names in the schema; what was not given has its default."""
     assert isinstance(node.op, OpOverload)
     arguments = node.op._schema.arguments
-    found: dict[str, Any] = {each.name: each.default_value for each in arguments if each.has_default_value()}
-    found |= {each.name: given for each, given in zip(arguments, node.args, strict=False)}
-    return found | dict(node.kwargs)
+    found: dict[str, Any] = {}
+    for at, each in enumerate(arguments):
+        if at < len(node.args):
+            found[each.name] = node.args[at]
+        elif each.name in node.kwargs:
+            found[each.name] = node.kwargs[each.name]
+        elif each.has_default_value():
+            found[each.name] = each.default_value
+    return found
 
 
 def gives_any_of_ties(node: Node, at: int) -> bool:

@@ -478,10 +478,12 @@ class _Draw:
         base = self._sizes({}, 2)
         primes = dict(zip((s for s in base if _is_size(s)), itertools.cycle(_PRIMES), strict=False))
         first = {**base, **{symbol: max(size, self.call.free.get(symbol, 0)) for symbol, size in primes.items()}}
-        if is_spatial(self.call.node):
-            for axis, size in enumerate(self.call.operands[0].value.shape):
-                if isinstance(size, sympy.Symbol) and axis >= len(self.call.operands[0].value.shape) - 3:
-                    first[size] = min(self.call.own.get(size, 17), 17) if axis >= 2 else first[size]
+        if is_spatial(self.call.node):  # as large as in the model, or larger than the window
+            window = [size for each in self.call.operands[1:] for size in each.value.shape[2:] if isinstance(size, int)]
+            enough = max([17, *(size + 3 for size in window)])
+            for size in self.call.operands[0].value.shape[2:]:
+                if isinstance(size, sympy.Symbol):
+                    first[size] = min(self.call.own.get(size, enough), enough)
         yield first
         if self.call.kind is Kind.PRODUCT and primes and not is_spatial(self.call.node):
             yield {**first, **{symbol: (65, 2, 3)[at % 3] for at, symbol in enumerate(primes)}}
