@@ -247,6 +247,15 @@ def test_a_copy_of_the_old_model_keeps_its_weights(tmp_path, external):
     assert len(files(tmp_path)) == (3 if external else 2), "what was in doubt stays"
 
 
+@pytest.mark.parametrize("at", [0, writing._PIECE - 7, writing._PIECE, 2 * writing._PIECE - 1])
+def test_a_name_is_found_wherever_it_is_in_a_file(tmp_path, at):
+    data, other = tmp_path / "net.onnx.0123456789abcdef.data", tmp_path / "copy"
+    other.write_bytes(bytes(at) + data.name.encode() + bytes(5))
+    assert writing._is_named(data, [data, other])
+    other.write_bytes(bytes(at) + data.name.encode()[:-1] + bytes(5))
+    assert not writing._is_named(data, [data, other])
+
+
 def test_the_same_model_gives_the_same_files(tmp_path):
     """Whatever stood there before: a build can be repeated."""
     model = net()

@@ -11,7 +11,6 @@ another's weights, however many processes write to one path, and the same model 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ _ROOM_FOR_THE_GRAPH = 64 << 20
 _SMALL = 1 << 10
 _DATA = re.compile(r"\.[0-9a-f]{16}\.data")
 """What follows the model's name in the name of its data file."""
+_PIECE = 1 << 20
 _LARGEST_SEARCHED = 256 << 20
 """Bytes of a file in which the name of a data file is looked for; a larger one is taken to have it."""
 
@@ -248,15 +248,26 @@ def _is_named(data: Path, files: Iterable[Path]) -> bool:
 
     A certificate has it, too, and needs nothing.
     """
-    name = data.name.encode()
-    for file in files:
-        if file != data and not _DATA.search(file.name) and not file.name.endswith(".json") and file.is_file():
-            if (size := file.stat().st_size) > _LARGEST_SEARCHED:
-                return True
-            if size:
-                with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    if content.find(name) >= 0:
-                        return True
+    others = (file for file in files if file != data and not _DATA.search(file.name) and file.suffix != ".json")
+    return any(_may_have(file, data.name.encode()) for file in others)
+
+
+def _may_have(file: Path, name: bytes) -> bool:
+    try:
+        if not file.is_file():
+            return False
+        if file.stat().st_size > _LARGEST_SEARCHED:
+            return True
+        with file.open("rb") as opened:
+            end = b""
+            while piece := opened.read(_PIECE):
+                if name in end + piece:
+                    return True
+                end = piece[-len(name) :]
+    except FileNotFoundError:
+        return False
+    except OSError:  # not for us to read
+        return True
     return False
 
 
