@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz clean
+.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -46,6 +46,10 @@ N ?= 300
 SEED ?= 0
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz.run --count $(N) --seed $(SEED) --report benchmarks/results/fuzz.md
+
+# An hour or two; a part by itself with SOAK="--part kills"
+soak: $(READY)
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

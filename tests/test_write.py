@@ -202,10 +202,11 @@ def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
 
 def test_replacing_a_model_with_data_leaves_no_old_data(tmp_path):
     path = tmp_path / "net.onnx"
-    export(net(), (x(2, 64),), path, external_data=True)
+    trueport.export(net(), (x(2, 64),), path, external_data=True, proof=True)
     model = net()
-    export(model, (x(2, 64),), path, external_data=True, overwrite=True)
-    assert len(files(tmp_path)) == 2
+    trueport.export(model, (x(2, 64),), path, external_data=True, overwrite=True, proof=True)
+    assert len(files(tmp_path)) == 3  # the old certificate named the old data
+    (tmp_path / "net.onnx.proof.json").unlink()
     agrees(path, model, x(2, 64))
     export(model, (x(2, 64),), path, overwrite=True)
     assert files(tmp_path) == {"net.onnx"}
@@ -244,6 +245,15 @@ def test_a_copy_of_the_old_model_keeps_its_weights(tmp_path, external):
     copy.unlink()
     export(net(), (x(2, 64),), path, external_data=external, overwrite=True)
     assert len(files(tmp_path)) == (3 if external else 2), "what was in doubt stays"
+
+
+@pytest.mark.parametrize("at", [0, writing._PIECE - 7, writing._PIECE, 2 * writing._PIECE - 1])
+def test_a_name_is_found_wherever_it_is_in_a_file(tmp_path, at):
+    data, other = tmp_path / "net.onnx.0123456789abcdef.data", tmp_path / "copy"
+    other.write_bytes(bytes(at) + data.name.encode() + bytes(5))
+    assert writing._is_named(data, [data, other])
+    other.write_bytes(bytes(at) + data.name.encode()[:-1] + bytes(5))
+    assert not writing._is_named(data, [data, other])
 
 
 def test_the_same_model_gives_the_same_files(tmp_path):

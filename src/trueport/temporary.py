@@ -93,6 +93,18 @@ def file_in(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
         path.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def second_name(file: Path) -> Iterator[None]:
+    """Meanwhile the file is also known by a temporary name, which stays behind if this process is killed."""
+    mark = file.with_name(f"{_FILE}{secrets.token_hex(8)}.tmp")
+    with contextlib.suppress(OSError):  # it is gone, or a file has one name only here
+        os.link(file, mark)
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
 def end_with(parent: int) -> None:
     """Have this process asked to end (SIGTERM) when the one that started it is gone, whatever it is doing then."""
     with contextlib.suppress(OSError, AttributeError):  # Linux alone has it

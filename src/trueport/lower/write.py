@@ -11,7 +11,6 @@ another's weights, however many processes write to one path, and the same model 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ _ROOM_FOR_THE_GRAPH = 64 << 20
 _SMALL = 1 << 10
 _DATA = re.compile(r"\.[0-9a-f]{16}\.data")
 """What follows the model's name in the name of its data file."""
+_PIECE = 1 << 20
 _LARGEST_SEARCHED = 256 << 20
 """Bytes of a file in which the name of a data file is looked for; a larger one is taken to have it."""
 
@@ -183,18 +183,23 @@ def _put_in_place(path: Path, new: Path, named: Path | None, data: Path | None) 
     """The data file first, then the model that names it, then what the model before had.
 
     Nobody else does the same in this folder meanwhile, so that no data file goes that another model is about to name.
-    The data file keeps its temporary name until the model is there: should we be killed between the two, the next run
-    finds a leftover, and by it the data file that no model came to name.
+    Each data file also has a temporary name until the model is there: should we be killed on the way, the next run
+    finds a leftover, and by it the data file that no model names.
     """
-    with temporary.alone_in(path.parent):
+    with temporary.alone_in(path.parent), contextlib.ExitStack() as marks:
         temporary.clear(path.parent, before=_remove_unnamed)
-        stale = _data_files(path)
-        if named is not None and data is not None:
-            _give_second_name(data, named)
-        os.replace(new, path)
-        for old in stale - {named}:
-            if not _is_named(old, path.parent.iterdir()):
-                old.unlink(missing_ok=True)
+        ours = _data_files(path)
+        for old in ours:
+            marks.enter_context(temporary.second_name(old))
+        try:
+            if named is not None and data is not None:
+                ours.add(named)
+                _give_second_name(data, named)
+            os.replace(new, path)
+        finally:
+            for each in ours:
+                if not _is_named(each, path.parent.iterdir()):
+                    each.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
@@ -240,16 +245,30 @@ def _is_data_of(place: str, model: str) -> bool:
 
 
 def _is_named(data: Path, files: Iterable[Path]) -> bool:
-    """Whether another file of the folder has the name in it: a copy of a model needs the data of the original."""
-    name = data.name.encode()
-    for file in files:
-        if file != data and not _DATA.search(file.name) and file.is_file():
-            if (size := file.stat().st_size) > _LARGEST_SEARCHED:
-                return True
-            if size:
-                with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    if content.find(name) >= 0:
-                        return True
+    """Whether another file of the folder has the name in it: a copy of a model needs the data of the original.
+
+    A certificate has it, too, and needs nothing.
+    """
+    others = (file for file in files if file != data and not _DATA.search(file.name) and file.suffix != ".json")
+    return any(_may_have(file, data.name.encode()) for file in others)
+
+
+def _may_have(file: Path, name: bytes) -> bool:
+    try:
+        if not file.is_file():
+            return False
+        if file.stat().st_size > _LARGEST_SEARCHED:
+            return True
+        with file.open("rb") as opened:
+            end = b""
+            while piece := opened.read(_PIECE):
+                if name in end + piece:
+                    return True
+                end = piece[-len(name) :]
+    except FileNotFoundError:
+        return False
+    except OSError:  # not for us to read
+        return True
     return False
 
 
