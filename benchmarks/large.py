@@ -131,8 +131,8 @@ def main(gigabytes: float) -> None:
         f"| verified | {found['verified']}, on {found['inputs']} inputs |",
         f"| written | {found['written'] / 1e9:.2f} GB |",
         f"| seconds | {found['seconds']:.0f} ({found['stages']}) |",
-        f"| memory of the exporting process above the model | {found['above'] / 1e9:.2f} GB, {share:.3f} of the weights |",
-        f"| memory of the process that runs ONNX Runtime | {found['workers'] / 1e9:.2f} GB resident, mapped files included |",
+        f"| memory of this process above the model | {found['above'] / 1e9:.2f} GB, {share:.3f} of the weights |",
+        f"| memory of the runtime's process | {found['workers'] / 1e9:.2f} GB resident, mapped files included |",
         "",
     ]
     RESULTS.write_text("\n".join(lines))
