@@ -6,7 +6,7 @@ READY := .venv/ready
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak clean
+.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak large clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -25,6 +25,10 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench
+
+# A model of 6 GB, exported and verified; needs 16 GB of memory and 12 GB of disk.
+large: $(READY)
+	$(BIN)/python -m benchmarks.large
 
 cases: $(READY)
 	$(BIN)/python -m benchmarks.cases

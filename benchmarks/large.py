@@ -131,8 +131,8 @@ def main(gigabytes: float) -> None:
         f"| verified | {found['verified']}, on {found['inputs']} inputs |",
         f"| written | {found['written'] / 1e9:.2f} GB |",
         f"| seconds | {found['seconds']:.0f} ({found['stages']}) |",
-        f"| memory of the exporter above the model | {found['above'] / 1e9:.2f} GB, {share:.3f} of the weights |",
-        f"| resident memory of the runtime's process, mapped files too | {found['workers'] / 1e9:.2f} GB |",
+        f"| memory of this process above the model | {found['above'] / 1e9:.2f} GB, {share:.3f} of the weights |",
+        f"| memory of the runtime's process | {found['workers'] / 1e9:.2f} GB resident, mapped files included |",
         "",
     ]
     RESULTS.write_text("\n".join(lines))

@@ -233,6 +233,7 @@ class Run:
         state = Snapshot(job.model)
         with temporary.folder() as folder:
             path = _written_to_check(model, folder)
+            progress.stage("verify")  # the bytes are written
             if any(isinstance(finding, RandomKept) for finding in self.found):
                 return self._check_distribution(path, job, graph, state)
             return check_exported(

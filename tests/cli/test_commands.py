@@ -65,6 +65,8 @@ class House:
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> House:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where bundles go
+    for name in ("m.py", "w.pt"):  # that a file is missing is found before any room is asked
+        (tmp_path / name).touch()
     rooms = House()
     for name, functions in {
         "trueport.load.targets": ("load_target", "load_weights"),
