@@ -28,9 +28,10 @@ _ARITHMETIC_STEPS = 4
 
 
 def differing(
-    expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, at: int, again: Again
+    expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, at: int, again: Again, mixes: bool = False
 ) -> torch.Tensor | None:
-    """The elements that differ, None where none does. `at` is which result of the call it is."""
+    """The elements that differ, None where none does. `at` is which result of the call it is; `mixes`: each element of
+    it is made of many, so that it is as exact as the largest are."""
     if expected.numel() == 0:
         return None
     if not expected.is_floating_point():
@@ -42,6 +43,8 @@ def differing(
         wrong = error > 0
         return wrong if bool(wrong.any()) else None
     wrong = error > _allowed(expected.dtype, right, exactness)
+    if mixes:
+        wrong &= error > tolerance_for(expected.dtype).allowed(right)
     if not bool(wrong.any()):
         return None
     if exactness is Exactness.SUMS and (sums := again(torch.abs)) is not None:

@@ -316,8 +316,8 @@ class _Draw:
             masked = ["lowest", "half lowest", "-1e9"] if self.name in MASKED else []
             infinite = ["half -inf", "-inf"] if operand.known.infinite and self.name in MASKED else []
             return [*_FAMILIES, *masked, *infinite]
-        if not operand.value.dtype.is_floating_point:
-            return []
+        if not operand.value.dtype.is_floating_point or (level is Level.EXTREME and "prod" in self.name):
+            return []  # whether a long product overflows on its way depends on the order of its factors
         return ["huge", "tiny", "edges"] if level is Level.EXTREME else ["one NaN", "one inf", "one -inf", "NaN"]
 
     def _lines(self, sizes: Sizes, axes: Sequence[int], rows: Sequence[str], level: Level, length: int) -> Trial:
@@ -517,6 +517,8 @@ class _Draw:
             line = line.abs() + 0.5
         if operand.argument in ("sorted_sequence", "boundaries"):
             line = line.sort().values
+        if operand.argument == "grid":  # places in a picture, from -1 to 1
+            line = line.clamp(-3, 3)
         known = operand.known
         most = torch.finfo(dtype).max
         inside = line.clamp(max(known.low, -most), min(known.high, most))
@@ -542,6 +544,8 @@ class _Draw:
             if self.name in _FROM_THE_END and family in ("negative", "halves"):
                 index = index - bound
             return index.reshape(shape).to(dtype)
+        if operand.argument == "offsets" and isinstance(of := self.given.get("indices"), Value):
+            return (where * math.prod(shape_of(of, sizes)) // max(count, 1)).reshape(shape).to(dtype)
         content = operand.argument in ("self", "input", "tensors", "src", "value", "values", "other", "weight")
         if content and self.name not in ("one_hot", "bincount", "repeat_interleave", "nll_loss"):
             known = operand.known
