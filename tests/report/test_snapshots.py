@@ -18,6 +18,7 @@ import torch
 import trueport
 from tests.diagnostics.pages import example, run
 from trueport.cli.outcome import our_fault
+from trueport.cli.working import out_of_time_at
 from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.registry import Rule, all_rules
 from trueport.errors import UsageError
@@ -26,6 +27,7 @@ from trueport.fix.portable.portable import make_portable
 from trueport.load.request import make_job
 from trueport.load.targets import load_target
 from trueport.lower.table import is_leaf
+from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.findings import EXAMPLE, failure_found
 from trueport.verify.sandbox import FailureKind, WorkerFailure
@@ -36,6 +38,7 @@ SHOWN = [kind for kind in all_rules().values() if not kind.no_example and exampl
 MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP001": lambda: usage_fault(),
     "TP108": lambda: not_portable(),
+    "TP007": lambda: [out_of_time_at(30, Reached("verify", 4, None, "inputs"))],
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],

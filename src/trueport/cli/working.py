@@ -106,20 +106,13 @@ def _within(seconds: float, reached: progress.Reached) -> Iterator[None]:
     Where that does not help (a kernel that computes for minutes), the process ends after a moment of grace."""
     over, out_of_time = threading.Event(), threading.Event()
 
-    def found() -> OutOfTime:
-        come = str(reached) or "loading the model"
-        return OutOfTime(
-            message=f"the command was to end within {seconds:g} s; it had come to: {come}",
-            fix="give it more time with --timeout, or look at what it came to",
-        )
-
     def watch() -> None:
         if over.wait(seconds):
             return
         out_of_time.set()
         os.kill(os.getpid(), signal.SIGINT)
         if not over.wait(_GRACE):
-            show_findings([found()], Console(stderr=True))
+            show_findings([out_of_time_at(seconds, reached)], Console(stderr=True))
             os._exit(Exit.FINDINGS)
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -129,7 +122,14 @@ def _within(seconds: float, reached: progress.Reached) -> Iterator[None]:
     except KeyboardInterrupt:
         if not out_of_time.is_set():
             raise
-        raise ExportError([found()]) from None
+        raise ExportError([out_of_time_at(seconds, reached)]) from None
     finally:
         over.set()
         watcher.join()
+
+
+def out_of_time_at(seconds: float, reached: progress.Reached) -> OutOfTime:
+    return OutOfTime(
+        message=f"the command was to end within {seconds:g} s; it had come to: {str(reached) or 'loading the model'}",
+        fix="give it more time with --timeout, or look at what it came to",
+    )
