@@ -235,6 +235,8 @@ class Check:
     refused: int = 0
     partly: str = ""
     work: Work = field(default_factory=Work)
+    planned: int | None = None
+    """About how many inputs are to be compared."""
     _began: float = field(default_factory=time.monotonic)
     tried: int = 0
     searched: int = 0
@@ -266,6 +268,7 @@ class Check:
         """As many as the budget has, and those that no check can do without."""
         left = self.budget.of_inputs(self.work)
         needed = float(self.budget.needed_units)
+        self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         for candidate in self._worth_trying(drawn):
             if self.failed():
                 break
@@ -305,7 +308,7 @@ class Check:
         on = input_words(candidate.sizes, family)
         is_example = family == EXAMPLE
         self.tried += not is_example
-        progress.count(len(self.checked) + 1, None, "inputs")
+        progress.count(len(self.checked) + 1, self.planned, "inputs")
         outcome = self.comparer.compare(candidate.values, is_example)
         if outcome.refused:
             self.refused += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -29,6 +30,11 @@ from trueport.verify.tensors import RuntimeValue, TensorData, tensor_data
 
 _CHILD = Path(__file__).with_name("child.py")
 _OUT_OF_MEMORY_SIGNS = ("bad_alloc", "MemoryError", "Cannot allocate memory")
+
+
+_SMALL = 32 << 10
+_SELECTS = os.name == "posix"
+"""Whether one can wait for a pipe."""
 
 
 class FailureKind(Enum):
@@ -233,33 +239,27 @@ class Worker:
             assert commands is not None
             assert answers is not None
             already_said = os.fstat(self._messages.fileno()).st_size if self._messages else 0
-            overstayed = threading.Event()
-
-            def stop() -> None:
-                overstayed.set()
-                _kill(process)
-
-            patience = threading.Timer(seconds, stop)
-            patience.daemon = True
+            patience = _Patience(process, seconds)
             try:
-                patience.start()
+                if sum(map(len, blobs)) <= _SMALL and _SELECTS:  # the pipe takes it whole: no need of a thread to watch
+                    send(commands, header, blobs)
+                    patience.wait_for(answers)
+                else:
+                    patience.watch()
+                    send(commands, header, blobs)
+                answer, tensors = receive(answers)
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                patience.end()
+                raise self._obituary(process, seconds if patience.is_over else None, already_said) from None
             except RuntimeError as error:  # no thread can be started
                 self.close()
                 raise no_process(error) from error
-            try:
-                send(commands, header, blobs)
-                answer, tensors = receive(answers)
-            except (EOFError, BrokenPipeError, ConnectionResetError):
-                patience.cancel()
-                patience.join()
-                raise self._obituary(process, seconds if overstayed.is_set() else None, already_said) from None
             except BaseException:  # an interrupt in the middle of a frame: the stream cannot be trusted any more
                 self.close()
                 raise
             finally:
-                patience.cancel()
-                patience.join()
-            if overstayed.is_set():
+                patience.end()
+            if patience.is_over:
                 self.close()
             if answer["ok"]:
                 return answer, tensors
@@ -286,6 +286,35 @@ class Worker:
             return ""
         self._messages.seek(position)
         return self._messages.read()[-2000:].decode(errors="replace").strip()
+
+
+class _Patience:
+    """Kills a process that has not answered in time."""
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        self._process, self._seconds = process, seconds
+        self._timer: threading.Timer | None = None
+        self.is_over = False
+
+    def wait_for(self, answers: IO[bytes]) -> None:
+        """Until there is something to read. Nothing is left in the buffer of `answers`: each question has one answer."""
+        if not select.select([answers], [], [], self._seconds)[0]:
+            self._stop()
+
+    def watch(self) -> None:
+        """From a thread, while this one writes and reads."""
+        self._timer = threading.Timer(self._seconds, self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        if self._timer is not None and self._timer.ident is not None:
+            self._timer.cancel()
+            self._timer.join()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        _kill(self._process)
 
 
 def _outputs(described: Sequence[Mapping[str, Any]], blobs: Iterator[bytes]) -> dict[str, RuntimeValue]:
