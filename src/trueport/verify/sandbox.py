@@ -297,7 +297,7 @@ class _Patience:
         self.is_over = False
 
     def wait_for(self, answers: IO[bytes]) -> None:
-        """Until there is something to read. Nothing is left in the buffer of `answers`: each question has one answer."""
+        """Until there is something to read. Nothing is left in the buffer: each question has one answer."""
         if not select.select([answers], [], [], self._seconds)[0]:
             self._stop()
 
