@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import _weakrefset
 import ctypes
+import math
+import os
 import signal
 import sys
 import threading
@@ -24,6 +26,8 @@ _A_MOMENT = 0.01
 _MOMENTS = 100
 _AGAIN = 1.0
 """Seconds until what went on all the same (it caught the exception) is interrupted once more."""
+_IDLE = 0.5
+"""Seconds that the waiting thread stays when there is nothing to wait for."""
 _SIGNAL = signal.SIGURG
 """Ignored by default and used by hardly anybody; a handler that is there is called for what is not ours."""
 _CALLBACKS = frozenset(str(module.__file__) for module in (weakref, _weakrefset, torch.utils.weak))
@@ -39,23 +43,24 @@ class within:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._over = threading.Event()
         self._strikes, self._struck, self._moments = 0, 0, 0
-        self._raised = False
+        self._raised = self._is_over = False
         self._before: Any = None
+        self.due = math.inf
+        """When to look at it again, by the monotonic clock."""
 
     def __enter__(self) -> None:
         self._limited = sys._getframe(1)
         self._thread = threading.get_ident()
         self._by_signal = threading.current_thread() is threading.main_thread()
-        self._watch = threading.Thread(target=self._wait, name="trueport-limit", daemon=True)
         if self._by_signal:
             self._before = signal.signal(_SIGNAL, self._handle)
-        self._watch.start()
+        self.due = time.monotonic() + self._seconds
+        _watchdog.add(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._over.set()
-        self._watch.join()
+        self._is_over = True
+        _watchdog.remove(self)
         if self._by_signal:
             while self._struck < self._strikes:  # on its way: nobody else is to get it
                 time.sleep(0.001)
@@ -64,21 +69,21 @@ class within:
             _raise_in(self._thread, None)
         del self._limited
 
-    def _wait(self) -> None:
-        pause = self._seconds
-        while not self._over.wait(pause):
-            pause = _A_MOMENT
-            if self._raised:
-                self._raised, pause = False, _AGAIN
-            elif not self._by_signal:
-                frame = sys._current_frames().get(self._thread)
-                # Not in the `with` itself, which may be about to leave.
-                if frame is not self._limited and not self._is_to_wait(frame):
-                    self._raised = True
-                    _raise_in(self._thread, TimeoutError)
-            elif self._struck == self._strikes:
-                self._strikes += 1
-                signal.pthread_kill(self._thread, _SIGNAL)
+    def strike(self) -> None:
+        """Its time is over. Called by the watchdog, again and again until it has left."""
+        pause = _A_MOMENT
+        if self._raised:
+            self._raised, pause = False, _AGAIN
+        elif not self._by_signal:
+            frame = sys._current_frames().get(self._thread)
+            # Not in the `with` itself, which may be about to leave.
+            if frame is not self._limited and not self._is_to_wait(frame):
+                self._raised = True
+                _raise_in(self._thread, TimeoutError)
+        elif self._struck == self._strikes:
+            self._strikes += 1
+            signal.pthread_kill(self._thread, _SIGNAL)
+        self.due = time.monotonic() + pause
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._struck == self._strikes:  # not from us
@@ -86,7 +91,7 @@ class within:
                 self._before(number, frame)
             return
         self._struck += 1
-        if not self._over.is_set() and not self._is_to_wait(frame):
+        if not self._is_over and not self._is_to_wait(frame):
             self._raised = True
             raise TimeoutError(f"eager did not end within {self._seconds:.0f} s")
 
@@ -97,6 +102,56 @@ class within:
             return True
         self._moments = 0
         return False
+
+
+class _Watchdog:
+    """The one thread that waits for all limits of the process: a thread for each run of a small model would take longer
+    than the run. It ends when there has been nothing to wait for, and is started again when there is."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._limits: set[within] = set()
+        self._wakes = math.inf
+        self._runs = False
+
+    def add(self, limit: within) -> None:
+        with self._changed:
+            self._limits.add(limit)
+            if not self._runs:
+                threading.Thread(target=self._wait, name="trueport-limit", daemon=True).start()
+                self._runs = True
+            elif limit.due < self._wakes:
+                self._changed.notify()
+
+    def remove(self, limit: within) -> None:
+        """Once this is done, nothing strikes any more."""
+        with self._changed:
+            self._limits.discard(limit)
+
+    def _wait(self) -> None:
+        with self._changed:
+            idle = False
+            while self._limits or not idle:
+                now = time.monotonic()
+                for limit in [each for each in self._limits if each.due <= now]:
+                    limit.strike()
+                idle = not self._limits
+                self._wakes = min((each.due for each in self._limits), default=now + _IDLE)
+                self._changed.wait(max(self._wakes - time.monotonic(), 0.0))
+            self._runs = False
+
+
+_watchdog = _Watchdog()
+
+
+def _forget_after_fork() -> None:
+    """The thread stays with the parent."""
+    global _watchdog
+    _watchdog = _Watchdog()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 def _sets_or_restores(frame: FrameType | None, limited: FrameType) -> bool:

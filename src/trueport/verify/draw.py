@@ -162,7 +162,7 @@ def draw(
         drawn_plans += not plan.wanted
         if drawn_plans > 1:
             for where, manner in zip((example, plan.sizes), pending, strict=False):
-                yield from both(where if room.share(where) <= 4 else example, manner)
+                yield from both(where if 0 < room.share(where) <= 4 else example, manner)
     for manner in pending:
         yield from both(example, manner)
 
@@ -176,7 +176,8 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[Kind], named: Named) -> I
     masks = _counted(_MASKS)
     lengths = {Kind.FLOATS: len(floats), Kind.INTEGERS: len(integers), Kind.MASK: len(masks)}
     longest = max((lengths[kind] for kind in kinds), default=0)
-    for at in range(_ROUNDS * longest):
+    rounds = _ROUNDS if len(kinds) > 1 or numbers else 1  # of one kind of input there are no other combinations
+    for at in range(rounds * longest):
         round_ = at // longest
         yield Manner(
             _again(floats, at, round_), _again(integers, at + round_, round_), _again(masks, at + round_, round_)
