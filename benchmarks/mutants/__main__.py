@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"broken: {row.id}: {row.died}", file=sys.stderr)
     if not options.only and not options.no_controls and parts == 1 and not broken:
         title = f"# Wrong files under `trueport verify`\n\n{(__doc__ or '').strip()}\n"
-        results.keep("mutants", {"files": [asdict(row) for row in rows]}, f"{title}\n{text}")
+        today = f"{datetime.now(tz=UTC):%Y-%m-%d}"
+        content = {"date": today, "files": [asdict(row) for row in rows]}
+        results.keep("mutants", content, f"{title}\n{text}\n\nMeasured on {today}.")
     return 1 if broken else 0
 
 
