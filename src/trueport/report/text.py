@@ -165,7 +165,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from listed("constants", (f"{name} = {value}" for name, value in report.constants.items()))
     yield from listed("assumed", report.assumptions)
     if report.calls is not None:
-        differ = (f"differs by design: {one}" for one in report.calls.by_design)
+        names = ", ".join(dict.fromkeys(one.split(" ", 1)[0] for one in report.calls.by_design))
+        differ = [f"differ from eager on NaN and infinities, by design: {names}"] if names else []
         yield from listed("calls", [report.calls, *differ])
     yield from listed("checked", _checked(report.checks))
     yield from listed("not decided", _first(report.undecided))

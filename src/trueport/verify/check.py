@@ -262,7 +262,8 @@ class Check:
         watched = reference.watch(values)
         self.work = reference.work
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
-        return named((*of_tests, *watched.numbers), watched.tables, self.investigation.blame.path)
+        tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
+        return named((*of_tests, *watched.numbers), (*watched.tables, *tables), self.investigation.blame.path)
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""

@@ -143,6 +143,8 @@ def _as_written(
 
 
 def _left_out(node: Node) -> str:
+    if not any(isinstance(output, Value) for output in node.outputs):
+        return "gives a Python number"
     assert isinstance(node.op, OpOverload)
     if not is_aten(node.op):
         return "no operator of torch's"
