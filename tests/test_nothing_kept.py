@@ -77,6 +77,8 @@ def tensor_bytes() -> int:
     storages = {}
     for found in gc.get_objects():
         if type(found) in (torch.Tensor, nn.Parameter) and found.device.type == "cpu":
+            if found.layout is not torch.strided:
+                continue
             storage = found.untyped_storage()
             storages[storage._cdata] = storage.nbytes()
     return sum(size for size in storages.values() if isinstance(size, int))

@@ -324,7 +324,8 @@ class _Passed:
             gc.collect()
             collections, self._bytes = gc.get_stats()[-1]["collections"], 0
         self._collections = collections
-        self._bytes += sum(tensor.nbytes for tensor in itertools.chain(model.parameters(), model.buffers()))
+        tensors = itertools.chain(model.parameters(), model.buffers())
+        self._bytes += sum(tensor.nbytes for tensor in tensors if tensor.layout is torch.strided)
 
 
 _passed = _Passed()

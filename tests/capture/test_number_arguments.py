@@ -101,7 +101,7 @@ BY_TENSOR = {
     "every n-th": lambda x, n: (torch.arange(1, 9, n), x[:, ::n], x[1:, 2 :: n + 1]),
     "pieces of a size": lambda x, n: x.split(n, dim=1)[0],
     "so many pieces": lambda x, n: x.chunk(n, dim=1)[-1],
-    "classes": lambda x, n: F.one_hot(x[0].abs().long().clamp(max=1), n + 1),
+    "classes": lambda x, n: F.one_hot(x[0].abs().long().clamp(max=1), n.clamp(min=1) + 1),
     "a window": lambda x, n: torch.hann_window(n),
     "overlapping pieces": lambda x, n: x.unfold(1, n, 1),
     "indices of a triangle": lambda x, n: torch.tril_indices(n, n),

@@ -348,6 +348,7 @@ class TestNoProcess:
             raise RuntimeError("can't start new thread")
 
         worker = Worker()
+        monkeypatch.setattr("trueport.verify.sandbox._SMALL", -1)  # as for a question that the pipe does not take whole
         monkeypatch.setattr(threading.Thread, "start", refuses)
         with pytest.raises(trueport.UsageError, match="can't start new thread"):
             worker.load(folder / "garbage.onnx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def endless(tmp_path: Path) -> Path:
 
 def command(model: Path, size: int, memory: int, seconds: int, parent: object) -> list[str]:
     feeds = model.with_suffix(".npz")
-    np.savez(feeds, size=np.array([size]))
+    np.savez(feeds, names=np.array(json.dumps(["size"])), a0=np.array([size]))
     given = [str(parent), str(memory), str(seconds), *_library_folders(), str(model), str(feeds)]
     return [sys.executable, "-I", str(evaluator.__file__), *given, str(model.with_suffix(".answers.npz"))]
 

@@ -33,7 +33,6 @@ from trueport.capture.ways import IsLeaf, WritesInPlace
 from trueport.capture.weights import MemoryKey
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
-from trueport.examine.run import goes_on
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.unscripted import unscripted
 from trueport.rewrite.functions import Rewriting
@@ -134,8 +133,7 @@ def _trace(
             traced = _arguments(job, tracer, sizes)
             args, kwargs = job.call.build(traced.arguments)
             tracer.places.begin(sys._getframe())
-            with goes_on():
-                returned = job.model(*args, **kwargs)
+            returned = job.model(*args, **kwargs)
             demand.end()
             tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)

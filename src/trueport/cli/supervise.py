@@ -53,8 +53,21 @@ class Supervised(click.Group):
         return _run(lambda: super(Supervised, self).main(None, *more, **options), tell)
 
 
+_tell: int | None = None
+"""Where the exit code is awaited; None where nobody waits."""
+
+
+def last_word(code: int) -> None:
+    """The exit code, for who waits for it; before a process ends by `os._exit`, too."""
+    if _tell is not None:
+        with suppress(OSError):
+            os.write(_tell, b"%d" % code)
+
+
 def _run(command: Callable[[], Any], tell: int) -> NoReturn:
     """The command, and then its exit code through the pipe, once all that it has to say is said."""
+    global _tell
+    _tell = tell
     try:
         command()
     except SystemExit as ended:
@@ -62,8 +75,7 @@ def _run(command: Callable[[], Any], tell: int) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        with suppress(OSError):
-            os.write(tell, b"%d" % code)
+        last_word(code)
         raise
     raise AssertionError("click ends each command by SystemExit")
 

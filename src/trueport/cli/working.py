@@ -113,9 +113,13 @@ def _within(seconds: float, reached: progress.Reached) -> Iterator[None]:
         os.kill(os.getpid(), signal.SIGINT)
         if not over.wait(_GRACE):
             show_findings([out_of_time_at(seconds, reached)], Console(stderr=True))
+            last_word(Exit.FINDINGS)
             os._exit(Exit.FINDINGS)
 
     watcher = threading.Thread(target=watch, daemon=True)
+    before = signal.getsignal(signal.SIGINT)
+    if before in (signal.SIG_IGN, signal.SIG_DFL):  # as a shell starts a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     watcher.start()
     try:
         yield
@@ -126,6 +130,8 @@ def _within(seconds: float, reached: progress.Reached) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
+        if before in (signal.SIG_IGN, signal.SIG_DFL):
+            signal.signal(signal.SIGINT, before)
 
 
 def out_of_time_at(seconds: float, reached: progress.Reached) -> OutOfTime:

@@ -35,6 +35,16 @@ _OUTPUT = "output"
 """What stands for the ATen call of nodes that only hand over what forward returned."""
 
 
+_FLOAT8 = frozenset(
+    (
+        ir.DataType.FLOAT8E4M3FN,
+        ir.DataType.FLOAT8E4M3FNUZ,
+        ir.DataType.FLOAT8E5M2,
+        ir.DataType.FLOAT8E5M2FNUZ,
+    )
+)
+
+
 class Builder:
     """The ONNX graph under construction, one scope of it at a time."""
 
@@ -148,7 +158,8 @@ class Builder:
         wanted = onnx_dtype(dtype) if isinstance(dtype, torch.dtype) else dtype
         if x.dtype == wanted:
             return x
-        out = self.Cast(x, to=int(wanted))
+        # What is too large for a float8 is infinite, or NaN, in eager; ONNX's default is the largest number.
+        out = self.Cast(x, to=int(wanted), saturate=0) if wanted in _FLOAT8 else self.Cast(x, to=int(wanted))
         out.sizes = x.sizes
         return out
 

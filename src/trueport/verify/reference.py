@@ -26,7 +26,7 @@ _TIMES_THE_EXAMPLE = 50
 _FEWEST = 200
 """A loop of eager that makes so many units of work (`work.py`), and so many times those of the example, counts as
 endless: on inputs of our making it may well be (`while x.sum() < 100` of what shrinks)."""
-_OF_A_ROUND = 20
+_OF_A_ROUND = 100
 
 
 class Reference:

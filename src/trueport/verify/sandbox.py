@@ -61,7 +61,7 @@ class Limits:
     """What a model may use. Memory counts on top of what the worker needs for itself."""
 
     load_seconds: float = 120.0
-    run_seconds: float = 15.0
+    run_seconds: float = 60.0
     memory_bytes: int | None = 8 << 30
 
 

@@ -108,7 +108,7 @@ CONVERTED = {
 @pytest.mark.parametrize("make", CONVERTED.values(), ids=CONVERTED)
 def test_a_converted_model(make):
     model = make()
-    program = faithful(model, pictures(), free=({0},))
+    program = faithful(model, pictures(), free=({0},), unique=False)  # a sum may round to either of two steps
     assert {"QuantizeLinear", "DequantizeLinear"} <= set(operators(program))
     x = pictures(5)
     step = (program(x) - model(x)).abs()

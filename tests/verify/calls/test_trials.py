@@ -128,7 +128,9 @@ def minimum_over_minus_one(op: Any, x: Any, y: Any) -> Any:
     return op.Div(x, y)
 
 
-def test_a_call_that_ends_the_process_is_a_finding_and_the_others_go_on() -> None:
+def test_a_call_that_ends_the_process_is_a_finding_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueport.verify.check.draw", lambda *_, **__: iter(()))  # the calls are to find it
+
     def both(x: torch.Tensor, y: torch.Tensor) -> Any:
         return x // y, torch.round(x.float())
 

@@ -17,8 +17,8 @@ class CallDiffers(Diagnostic):
 
     ## Example
     ```python
-    def half_up(op, x):
-        return op.Floor(op.Add(x, 0.5))              # eager rounds 2.5 to 2, and this to 3
+    def half_up(op, x):                              # eager rounds 5000.5 to 5000, and this to 5001
+        return op.Where(op.Greater(op.Abs(x), 4000.0), op.Floor(op.Add(x, 0.5)), op.Round(x))
 
     class Net(nn.Module):
         def forward(self, x):
