@@ -19,6 +19,7 @@ from rich.text import Text
 
 from trueport import progress
 from trueport.cli.outcome import Exit, show_findings
+from trueport.cli.supervise import last_word
 from trueport.diagnostics.rules.tp007_out_of_time import OutOfTime
 from trueport.errors import ExportError
 from trueport.source import visible
