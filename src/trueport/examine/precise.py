@@ -11,8 +11,8 @@ import torch
 
 from trueport.load.job import Job
 
-_LARGEST = 1 << 30
-"""Bytes of weights. A larger model would be copied for longer than anybody waits for a yardstick."""
+_LARGEST = 150 << 20
+"""Bytes of weights. A larger model takes too much memory twice over; rounding is then judged by `verify/rounding.py`."""
 
 
 class Precisely:

@@ -21,7 +21,7 @@ class DtypeUnsupported(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x.to(torch.float8_e5m2).float()
+            return x.to(torch.float16).float()
 
     trueport.export(Net().eval(), (torch.rand(3),), "net.onnx")
     ```
