@@ -79,7 +79,7 @@ def test_indices_of_triangles():
 def test_taking_along_an_axis_of_any_length():
     def forward(x, order):
         return (
-            x.take_along_dim(order.argsort(1, stable=True), 1),
+            x.take_along_dim(order.argsort(dim=1, stable=True), 1),
             x.take_along_dim(order[:1] * 0, 0),
             x.take_along_dim(order),
         )

@@ -261,7 +261,7 @@ def test_the_search_ends_with_its_budget(tmp_path):
         return 2 * x
 
     check(scaled(tmp_path / "m.onnx"), batch_of(), only_the_example_size, budget=Budget(needed=7, units=0))
-    assert len(runs) == 1 + 1 + 7  # the example, once more to count its work, and what was drawn
+    assert len(runs) == 1 + 2 + 7  # the example, twice to count its work, and what was drawn
     result = check(scaled(tmp_path / "m.onnx"), batch_of(), lambda x: 2 * x, budget=Budget(inputs=0))
     assert len(result.checked) == 5
 

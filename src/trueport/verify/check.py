@@ -19,7 +19,7 @@ from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.blame import Blame
 from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
-from trueport.verify.draw import Drawn, asked_for, draw
+from trueport.verify.draw import Drawn, Room, asked_for, draw
 from trueport.verify.evidence import Evidence
 from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.findings import (
@@ -57,6 +57,8 @@ _SEARCH_FROM = 12
 """From how many of the compared inputs the search sets out."""
 _AT_ONCE = 3
 """No input that is not needed takes more than this part of what is left."""
+_GROWN = 4
+"""Of how many free sizes it is seen how the work grows with them."""
 _DTYPE_OF_NOTHING = "the dtype of nothing"
 SEARCHED = "searched for"
 
@@ -260,6 +262,11 @@ class Check:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
         watched = reference.watch(values)
+        room = Room(self.job.leaves, values)
+        for group in self.groups[:_GROWN]:
+            sizes = {**self.example, **group.assign(2 * group.example + 1)}
+            if group.admits(2 * group.example + 1) and room.admits(sizes):
+                reference.watch_larger(resized(self.job.leaves, values, sizes), room.share(sizes))
         self.work = reference.work
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced

@@ -24,6 +24,7 @@ _FEW = 8
 _MOST_VALUES = 24
 _MOST_SIZES = 16
 _LARGEST_SIZE = 5_000
+_LARGEST_FILE = 16 << 20
 _ROUNDS = (20, 37)
 """An integer may say how many rounds a loop makes, and a fault may show after the first dozen only."""
 
@@ -77,6 +78,8 @@ def _is_telling(number: float) -> bool:
 def numbers_of_file(path: Path) -> tuple[list[float], list[float]]:
     """The small constants of a file: those that something is compared with or limited by, and the others."""
     try:
+        if path.stat().st_size > _LARGEST_FILE:
+            return [], []  # the weights are in it, and reading them takes as much memory as they do
         model = onnx.load(path, load_external_data=False)
     except (OSError, DecodeError):
         return [], []

@@ -6,8 +6,9 @@ a microsecond of an ordinary core; nothing depends on how well that is met.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -41,6 +42,8 @@ class Work:
     """Units that grow with the input."""
     loops: bool = False
     """Whether the number of operators may grow with the input, too."""
+    growth: float = 1.0
+    """With which power of the input the data grow: 2 where each row meets each other."""
 
     @property
     def units(self) -> float:
@@ -49,7 +52,14 @@ class Work:
     def compared(self, share: float = 1.0) -> float:
         """Of comparing one input that is so many times the example."""
         rounds = max(share, 1.0) if self.loops else 1.0
-        return _HANDING_OVER + 2 * (_OF_AN_OPERATOR * self.operators * rounds + self.data * share)
+        data = self.data * (share**self.growth if share > 1 else share)
+        return _HANDING_OVER + 2 * (_OF_AN_OPERATOR * self.operators * rounds + data)
+
+    def grown(self, larger: Work, share: float) -> Work:
+        """The same, once a run has been seen whose input was so many times as large."""
+        if share <= 1 or not self.data or larger.data <= self.data:
+            return self
+        return replace(self, growth=max(self.growth, math.log(larger.data / self.data) / math.log(share)))
 
 
 class Watched(EagerMode):

@@ -123,7 +123,7 @@ def judged(call: Call, outcome: Outcome, nonfinite: bool) -> tuple[Sequence[Diag
     shown = outcome.shown
     found: list[Diagnostic] = []
     if Level.ORDINARY in shown:
-        found.append(_finding(call, shown[Level.ORDINARY], Severity.ERROR))
+        found.append(_finding(call, shown[Level.ORDINARY], _weight(shown[Level.ORDINARY])))
     elif Level.EXTREME in shown:
         found.append(_finding(call, shown[Level.EXTREME], Severity.WARNING))
     if Level.NONFINITE not in shown:
@@ -132,6 +132,13 @@ def judged(call: Call, outcome: Outcome, nonfinite: bool) -> tuple[Sequence[Diag
         found.append(_finding(call, shown[Level.NONFINITE], Severity.ERROR))
     last = shown[Level.NONFINITE]
     return found, f"{_name(call)} of {last.operands}: eager {last.eager}, ONNX Runtime {last.runtime}"
+
+
+def _weight(shown: Shown) -> Severity:
+    """The runtime that refuses says so aloud, and the sizes of a call by itself need not be the model's: a note. Where
+    they are, the whole model is refused as well, which is an error."""
+    refused = shown.failure is not None and shown.failure.kind is FailureKind.REFUSES_INPUT
+    return Severity.NOTE if refused else Severity.ERROR
 
 
 def _name(call: Call) -> str:
@@ -144,7 +151,9 @@ def _finding(call: Call, shown: Shown, severity: Severity) -> Diagnostic:
         message = f"{name} {_WHAT_HAPPENED[shown.failure.kind]} on operands that eager answers: {shown.runtime}"
     else:
         message = f"{name} by itself gives {shown.runtime} where eager gives {shown.eager}"
-    rare = () if severity is Severity.ERROR else ("only at magnitudes beyond everyday ones, so this is a warning",)
+    rare = (
+        () if severity is not Severity.WARNING else ("only at magnitudes beyond everyday ones, so this is a warning",)
+    )
     return CallDiffers(
         message=message,
         place=call.node.place,
