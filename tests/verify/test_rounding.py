@@ -68,10 +68,11 @@ def test_the_phase_of_nothing_accuses_nobody_and_is_not_called_faithful():
     """The frames at the ends are their own mirror images: what should be no imaginary part decides between two angles,
     in eager as in the runtime. So it is on every example."""
     torch.manual_seed(0)
-    program = trueport.export(Phases(), (torch.rand(1, 40),), dynamic_shapes=({0: "batch", 1: "time"},))
-    assert program.report.verified
-    if program.report.partly:  # a machine on which all signs happen to be the same would not say so
-        assert "checked in part" in str(program.report)
+    report = trueport.export(Phases(), (torch.rand(1, 40),), dynamic_shapes=({0: "batch", 1: "time"},)).report
+    assert report.verified
+    on_the_example = any("the example:" in told for told in report.undecided)
+    assert str(report).startswith("checked in part" if on_the_example else "faithful")
+    assert report.undecided  # hundreds of such frames were drawn; not all signs are the same on any machine
 
 
 class WhereNothingIsLeft(nn.Module):

@@ -34,6 +34,7 @@ from trueport.verify.findings import (
     failure_found,
     hardly_checked,
     input_words,
+    mostly_undecided,
     size_not_moved,
     untyped_nothing,
 )
@@ -441,12 +442,17 @@ class Check:
             share = self.undecided_example.share_that_differs
             self.findings.append(example_undecided(self.undecided_example.excuse, share))
             self.partly = "not all of the example is decided"
-        if told or self.failed():
+        if self.failed():
             return
         if self.comparer.reference.out_of_time and not self.partly:
             self.partly = f"eager did not end in time on {self.comparer.reference.out_of_time} inputs"
-        if self.partly:
+        if self.partly and self.undecided_example is None:
             self.findings.append(cut_short(self.partly, len(self.checked)))
+        if len(self.undecided) > len(self.checked) and not self.partly:
+            self.partly = "most inputs are not decided"
+            self.findings.append(mostly_undecided(len(self.undecided), len(self.checked)))
+        if told:
+            return
         agreed = self._telling() or self.checked
         if self.tried and len(agreed) < 2:
             self.findings.append(hardly_checked(self.refused, tuple(self.undecided), self.tried))

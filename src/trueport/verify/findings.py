@@ -184,6 +184,15 @@ def cut_short(why: str, compared: int) -> Diagnostic:
     )
 
 
+def mostly_undecided(undecided: int, decided: int) -> Diagnostic:
+    """The inputs that agree are the exception, and say little of the others."""
+    return NotVerified(
+        message=f"{decided} inputs agree; on {undecided} others rounding alone may explain the difference, which"
+        " proves nothing",
+        fix="declare the range of values that the inputs take, as in `x:Bx4@0..1`",
+    )
+
+
 def hardly_checked(refused: int, undecided: tuple[str, ...], tried: int) -> Diagnostic:
     """Too little could be compared for the rest to be believed."""
     return NotVerified(
