@@ -7,14 +7,15 @@ A fault likes to hide at a limit. `x > 0.5` and `x >= 0.5` differ at 0.5 and now
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import numpy_helper
+
+from trueport.verify.origin import graphs_of, model_at
 
 _DECIDES = frozenset(
     "Greater GreaterOrEqual Less LessOrEqual Equal Clip Min Max Mod Where Range OneHot TopK Slice Div Trilu".split()
@@ -77,15 +78,14 @@ def _is_telling(number: float) -> bool:
 
 def numbers_of_file(path: Path) -> tuple[list[float], list[float]]:
     """The small constants of a file: those that something is compared with or limited by, and the others."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            return [], []  # the weights are in it, and reading them takes as much memory as they do
-        model = onnx.load(path, load_external_data=False)
-    except (OSError, DecodeError):
+    if not path.is_file() or path.stat().st_size > _LARGEST_FILE:
+        return [], []  # the weights are in it, and reading them takes as much memory as they do
+    model = model_at(path)
+    if model is None:
         return [], []
     limits: dict[float, None] = {}
     others: dict[float, None] = {}
-    for graph in _graphs(model.graph):
+    for graph in graphs_of(model):
         constants = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant":
@@ -96,14 +96,6 @@ def numbers_of_file(path: Path) -> tuple[list[float], list[float]]:
                 if name in constants:
                     found.update(dict.fromkeys(_read(constants[name])))
     return list(limits), [number for number in others if number not in limits]
-
-
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _graphs(attribute.g)
 
 
 def _read(tensor: onnx.TensorProto) -> list[float]:

@@ -32,9 +32,8 @@ class Origin:
 
 def origin_of(path: Path, complaint: str) -> Origin:
     """Where the node that a message speaks of comes from; nothing where it names none, or several might be meant."""
-    try:
-        model = onnx.load(path, "protobuf", load_external_data=False)
-    except (OSError, DecodeError):
+    model = model_at(path)
+    if model is None:
         return Origin()
     nodes = list(_nodes(model))
     for pattern, meant in ((_NODE, _by_name), (_OPERATOR, _by_operator)):
@@ -50,18 +49,14 @@ def origin_of(path: Path, complaint: str) -> Origin:
 
 def is_ours(path: Path) -> bool:
     """Whether the file says that trueport wrote it, which promises every size that was declared."""
-    try:
-        notes = onnx.load(path, load_external_data=False).metadata_props
-    except (OSError, DecodeError):
-        return False
-    return any(each.key.startswith("trueport.") for each in notes)
+    model = model_at(path)
+    return model is not None and any(each.key.startswith("trueport.") for each in model.metadata_props)
 
 
 def made_at(path: Path, output: str) -> Place | None:
     """Where an output of the model comes from: the nearest node before it whose place the file notes."""
-    try:
-        model = onnx.load(path, "protobuf", load_external_data=False)
-    except (OSError, DecodeError):
+    model = model_at(path)
+    if model is None:
         return None
     makers = {name: node for node in model.graph.node for name in node.output}
     pending, seen = [output], set()
@@ -91,7 +86,7 @@ def _dtypes(model: onnx.ModelProto) -> dict[str, str]:
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError):  # else what the file says by itself
         model = onnx.shape_inference.infer_shapes(model)
     found: dict[str, str] = {}
-    for graph in (model.graph, *(graph for node in _nodes(model) for graph in _subgraphs(node))):
+    for graph in graphs_of(model):
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
                 found[value.name] = element_name(value.type.tensor_type.elem_type)
@@ -112,6 +107,21 @@ def _by_operator(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> b
         and any(inner.op_type == wanted for inner in function.node)
         for function in model.functions
     )
+
+
+def model_at(path: Path) -> onnx.ModelProto | None:
+    """A file without its external data, whatever its name ends in; None where it is no model."""
+    try:
+        return onnx.load(path, "protobuf", load_external_data=False)
+    except (OSError, DecodeError):
+        return None
+
+
+def graphs_of(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and those inside its nodes."""
+    yield model.graph
+    for node in _nodes(model):
+        yield from _subgraphs(node)
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
