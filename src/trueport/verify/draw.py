@@ -176,7 +176,7 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[Kind], named: Named) -> I
     masks = _counted(_MASKS)
     lengths = {Kind.FLOATS: len(floats), Kind.INTEGERS: len(integers), Kind.MASK: len(masks)}
     longest = max((lengths[kind] for kind in kinds), default=0)
-    rounds = _ROUNDS if len(kinds) > 1 or numbers else 1  # of one kind of input there are no other combinations
+    rounds = _ROUNDS
     for at in range(rounds * longest):
         round_ = at // longest
         yield Manner(

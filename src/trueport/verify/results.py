@@ -82,7 +82,7 @@ class Budget:
 
     needed: int = 200
     needed_units: int = 30_000_000
-    inputs: int = 72
+    inputs: int = 96
     units: int = 160_000
     units_of_an_operator: int = 500
     search_units: int = 600_000
