@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -103,6 +104,41 @@ def test_the_limit_holds_on_any_thread():
     thread.start()
     thread.join()
     assert len(found) == 1
+
+
+_AFTERWARDS = """
+import sys, threading
+from trueport.examine.limits import within
+
+def forever():
+    while True:
+        pass
+
+def limited():
+    try:
+        with within(0.05):
+            forever()
+    except TimeoutError:
+        pass
+    with within(10):
+        pass
+
+thread = threading.Thread(target=limited)
+thread.start()
+thread.join()
+
+def entered():
+    return "entered"
+
+sys.settrace(lambda frame, event, arg: None)
+print(entered())
+"""
+
+
+def test_python_runs_on_under_a_debugger_after_a_limit_on_another_thread():
+    """CPython 3.11 stood still for ever at the next call that was traced."""
+    done = subprocess.run([sys.executable, "-c", _AFTERWARDS], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "entered\n", done.stderr
 
 
 class _Key:

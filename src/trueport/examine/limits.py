@@ -9,6 +9,7 @@ in C that never returns is not stopped.
 from __future__ import annotations
 
 import _weakrefset
+import contextlib
 import ctypes
 import math
 import os
@@ -44,7 +45,7 @@ class within:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._strikes, self._struck, self._moments = 0, 0, 0
-        self._raised = self._is_over = False
+        self._raised = self._was_struck = self._is_over = False
         self._before: Any = None
         self.due = math.inf
         """When to look at it again, by the monotonic clock."""
@@ -65,8 +66,8 @@ class within:
             while self._struck < self._strikes:  # on its way: nobody else is to get it
                 time.sleep(0.001)
             signal.signal(_SIGNAL, self._before)
-        else:
-            _raise_in(self._thread, None)
+        elif self._was_struck:
+            _take_back()
         del self._limited
 
     def strike(self) -> None:
@@ -78,7 +79,7 @@ class within:
             frame = sys._current_frames().get(self._thread)
             # Not in the `with` itself, which may be about to leave.
             if frame is not self._limited and not self._is_to_wait(frame):
-                self._raised = True
+                self._raised = self._was_struck = True
                 _raise_in(self._thread, TimeoutError)
         elif self._struck == self._strikes:
             self._strikes += 1
@@ -164,7 +165,22 @@ def _sets_or_restores(frame: FrameType | None, limited: FrameType) -> bool:
     return False
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have an exception raised in another thread, soon; or none after all."""
-    given = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Have an exception raised in a thread, soon, instead of one that it has not got yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+class _TakenBack(BaseException):
+    """What is raised instead of an exception that came too late."""
+
+
+def _take_back() -> None:
+    """Nothing that was to be raised in this thread is raised after this.
+
+    Python could be told to raise nothing. But then it goes on looking for something to raise: CPython 3.11 does so at
+    every call for the rest of the process, and never gets past the first call under `sys.settrace`.
+    """
+    with contextlib.suppress(_TakenBack):
+        _raise_in(threading.get_ident(), _TakenBack)
+        while True:
+            time.sleep(0)
