@@ -122,6 +122,7 @@ class Lowering:
             found.append(Tensor(self.op, given.name, onnx_dtype(value.dtype), sizes))
         for given, tensor in zip(self.graph.inputs, found, strict=True):
             self.bind(given.value, tensor)
+        self.op.never_missing.update(found)
         return found
 
     def outputs(self) -> list[Tensor]:

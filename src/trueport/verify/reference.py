@@ -27,6 +27,9 @@ _FEWEST = 200
 """A loop of eager that makes so many units of work (`work.py`), and so many times those of the example, counts as
 endless: on inputs of our making it may well be (`while x.sum() < 100` of what shrinks)."""
 _OF_A_ROUND = 100
+_PATIENT = 8
+"""After so many endless runs, a run gets no more than the fewest rounds: a model that ends on few inputs is not to be
+waited for on all others."""
 
 
 class Reference:
@@ -82,6 +85,8 @@ class Reference:
         """How many a run may make: as many rounds like the example's as that much work is."""
         of_one = max(_OF_A_ROUND, self.work.units / self._example_decisions)
         most = max(units, _TIMES_THE_EXAMPLE * self.work.units) / of_one
+        if self.endless >= _PATIENT:
+            most = 2 * self._example_decisions
         return self._most_decisions or max(_FEWEST, int(most))
 
     def answer(self, values: Sequence[object], must_run: bool = False) -> tuple[list[Expected] | None, Trail]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.lower.ops.faithful import faithful
 from tests.lower.through_onnx import check
 
 ROWS = {0: {0: "rows"}}
@@ -88,3 +89,33 @@ def test_a_sum_in_another_dtype():
 
 def test_of_a_number():
     check(lambda x: (x.sum(), x.max(), x.argmax(), x.sum(0), x.softmax(0), x.cumsum(0), x.any()), (torch.tensor(2.5),))
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        lambda x: x.log().amax(-1),
+        lambda x: x.sqrt().max(),
+        lambda x: (x / x).min(-1),
+        lambda x: x.log().argmax(-1),
+        lambda x: x.rsqrt().argmin(),
+        lambda x: x.masked_fill(x > 9, float("-inf")).softmax(-1).aminmax(dim=-1),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_nan_that_the_model_makes_is_the_largest_and_the_smallest(largest, dtype):
+    x = torch.tensor([[1.0, 2.0, 0.5, 3.0], [2.0, -1.0, 0.0, -3.0], [10.0, 10.0, 10.0, 10.0]], dtype=dtype)
+    faithful(largest, x)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        lambda x: torch.nn.functional.linear(x, torch.eye(4)).relu().argmax(-1),
+        lambda x: x.sigmoid().softmax(-1).amax(-1),
+        lambda x: x.max(-1)[0],
+    ],
+)
+def test_no_nan_is_looked_for_behind_ordinary_layers(layers):
+    program = faithful(layers, torch.randn(3, 4))
+    assert "IsNaN" not in [node.op_type for node in program.model.graph]

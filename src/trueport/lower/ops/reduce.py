@@ -10,6 +10,7 @@ import torch
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
+from trueport.lower.missing import may_be_missing
 from trueport.lower.ops.axes import axes_of, axis_of, broadcast, count
 from trueport.lower.table import op, taken_apart
 from trueport.lower.tensor import Operand, Tensor
@@ -165,7 +166,17 @@ def _extreme(op: Builder, name: str, self: Tensor, dim: Axes, keepdim: bool) -> 
     """NaN wins over every number, in eager; the runtime passes over it."""
     if self.dtype == BOOL:
         return op.cast(reduced(op, name, op.cast(self, ir.DataType.INT32), dim, keepdim), BOOL)
-    return reduced(op, name, self, dim, keepdim)
+    found = reduced(op, name, self, dim, keepdim)
+    if not (self.rank and self.element.is_floating_point() and may_be_missing(self)):
+        return found
+    any_missing = op.cast(reduced(op, "ReduceMax", _missing(op, self), dim, keepdim), BOOL)
+    return op.Where(any_missing, op.const(float("nan"), self.element), found)
+
+
+def _missing(op: Builder, self: Tensor) -> Tensor:
+    found = op.cast(op.IsNaN(self), ir.DataType.UINT8)
+    found.settle(self.sizes)
+    return found
 
 
 def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -173,12 +184,20 @@ def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bo
         return op.const(0, INT64)
     if self.dtype == BOOL:
         self = op.cast(self, ir.DataType.INT32)
-    emit = getattr(op, name)
-    if dim is not None:
-        found: Tensor = emit(self, axis=axis_of(dim, self.rank), keepdims=int(keepdim))
+    if dim is None:
+        flat = op.reshape(self, (count(self.known_sizes),))
+        return op.reshape(_place(op, name, flat, 0, 0), op.result.shape)
+    return _place(op, name, self, axis_of(dim, self.rank), int(keepdim))
+
+
+def _place(op: Builder, name: str, self: Tensor, axis: int, keepdims: int) -> Tensor:
+    """Of the first NaN, where there is one."""
+    found: Tensor = getattr(op, name)(self, axis=axis, keepdims=keepdims)
+    if not (self.element.is_floating_point() and may_be_missing(self)):
         return found
-    flat = op.reshape(self, (count(self.known_sizes),))
-    return op.reshape(emit(flat, axis=0, keepdims=0), op.result.shape)
+    missing = _missing(op, self)
+    any_missing = op.cast(op.ReduceMax(missing, op.ints(axis), keepdims=keepdims), BOOL)
+    return op.Where(any_missing, op.ArgMax(missing, axis=axis, keepdims=keepdims), found)
 
 
 @op("aten::any", "aten::any.dim", "aten::any.dims")
