@@ -214,6 +214,17 @@ def test_every_dtype_can_be_drawn():
             assert each.values[0].dtype == dtype
 
 
+def test_an_example_at_the_ends_of_its_dtype_can_be_drawn_from():
+    for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
+        ends = torch.iinfo(dtype)
+        for example in ([ends.min, ends.max], [ends.max, ends.max], [ends.min, ends.min]):
+            assert all(each.values for each in drawn(leaf("x", torch.tensor(example, dtype=dtype))))
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        ends = torch.finfo(dtype)
+        for example in ([ends.min, ends.max], [ends.tiny, -ends.tiny], [float("inf"), float("nan")]):
+            assert all(each.values for each in drawn(leaf("x", torch.tensor(example, dtype=dtype))))
+
+
 def test_offsets_stay_in_order_and_within_what_they_are_of():
     """Eager trusts them, and would read memory that is not its own."""
     rows = leaf("rows", torch.randn(5, 2), {0: BATCH})

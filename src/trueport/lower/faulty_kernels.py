@@ -86,7 +86,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "ReduceMax",
         (INT64,),
-        "as Max, where axes are kept before and behind; ReduceMin, too",
+        "as Max, where more than three elements are reduced or axes are kept behind; ReduceMin, too",
         "TopK of one, axis by axis",
         _BOTH,
         ([[[-7] * 4, [-(2**32)] * 4]] * 2, [1]),
@@ -283,15 +283,14 @@ def written_otherwise(
 
 def _reduced(op: Builder, values: Sequence[Tensor | None], largest: bool, keepdims: int) -> Tensor | None:
     x, axes = (*values, None)[:2]
-    if x is None or axes is None or axes.const_value is None:
-        return None  # all axes
-    reduced = sorted(int(axis) for axis in axes.const_value.numpy().reshape(-1))
-    rank = None if x.sizes is None else len(x.sizes)
-    if rank is not None:
-        reduced = sorted(axis % rank for axis in reduced)
-    first, last = list(range(len(reduced))), [axis - len(reduced) + (rank or 0) for axis in range(len(reduced))]
-    if reduced in (first, last):
-        return None  # nothing is kept before, or nothing behind
+    if x is None or _is_one(x):
+        return None
+    if axes is None:
+        whole = op.many("TopK", 2, op.Reshape(x, op.ints(-1)), op.ints(1), axis=0, largest=int(largest))[0]
+        return op.Reshape(whole, op.ints(*[1] * x.rank)) if keepdims else op.Squeeze(whole, op.ints(0))
+    if axes.const_value is None:
+        return None
+    reduced = [int(axis) for axis in axes.const_value.numpy().reshape(-1)]
     for axis in reduced:
         x = op.many("TopK", 2, x, op.ints(1), axis=axis, largest=int(largest))[0]
     return x if keepdims else op.Squeeze(x, op.ints(*reduced))

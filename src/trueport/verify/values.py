@@ -269,6 +269,10 @@ def _edges(dtype: torch.dtype, low: int, high: int) -> torch.Tensor:
     return torch.tensor(inside, dtype=torch.int64)
 
 
+_LARGEST = (1 << 63) - 2
+"""That torch draws."""
+
+
 def _integers(
     shape: Sequence[int],
     family: Family,
@@ -298,6 +302,8 @@ def _integers(
         low, high = min(low - 1, 0) if low > 0 else low, high + 1
     if family is Family.BEYOND and not facts.declared:
         low, high = -abs(high) - 2, 2 * abs(high) + 3
+    high = min(high, _LARGEST)
+    low = min(max(low, -_LARGEST), high)
     drawn = torch.randint(low, high + 1, tuple(shape), generator=chance)
     match family:
         case Family.ZEROS | Family.ONES:

@@ -119,3 +119,21 @@ def test_nan_that_the_model_makes_is_the_largest_and_the_smallest(largest, dtype
 def test_no_nan_is_looked_for_behind_ordinary_layers(layers):
     program = faithful(layers, torch.randn(3, 4))
     assert "IsNaN" not in [node.op_type for node in program.model.graph]
+
+
+_WIDE = torch.tensor([0, 1, 2**31, 2**32, -(2**32), -7, 2**33 + 5, -(2**31), 2**31 - 1, 2**62])
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        lambda x: x.amax(-1),
+        lambda x: x.amin(0),
+        lambda x: x.amax((0, 2), keepdim=True),
+        lambda x: (x.max(1), x.min()),
+        lambda x: x.amax((0, 1, 2), keepdim=True),
+    ],
+)
+def test_integers_beyond_32_bits(largest):
+    """The runtime's own kernels compare 32 bits of them."""
+    faithful(largest, _WIDE[torch.arange(120).reshape(4, 5, 6) * 7 % 10], free=({0, 1, 2},))
