@@ -23,6 +23,7 @@ from trueport.verify.values import (
     Filling,
     Kind,
     Manner,
+    are_alike,
     draw_number,
     draw_tensor,
     everywhere,
@@ -138,7 +139,8 @@ def draw(
             leaves = zip(job.leaves, example_values, strict=True)
             rows = dict.fromkeys([*named.rows, *sizes.values()])  # an input may be the table that another looks up
             own = replace(named, rows=tuple(rows))
-            return in_order(job.leaves, [_value(*each, sizes, manner, chance, own) for each in leaves])
+            values = [_value(*each, sizes, manner, chance, own) for each in leaves]
+            return in_order(job.leaves, _alike(job.leaves, values, manner))
 
         return Drawn(fill, sizes, manner.words(kinds), fallback, wanted, room.share(sizes))
 
@@ -215,6 +217,18 @@ def _value(
     if isinstance(example, torch.Tensor):
         return draw_tensor(leaf, example, shape_at(leaf, example, sizes), family, chance, nth, named)
     return example
+
+
+def _alike(leaves: Sequence[Leaf], values: Sequence[object], manner: Manner) -> list[object]:
+    """The same values, where the manner asks for inputs that hold the same."""
+    first: dict[tuple[object, ...], torch.Tensor] = {}
+    found: list[object] = []
+    for leaf, value in zip(leaves, values, strict=True):
+        same: object = value
+        if leaf.is_input and isinstance(value, torch.Tensor) and are_alike(manner.of(kind_of(leaf, value))):
+            same = first.setdefault((value.dtype, value.shape), value).clone()
+        found.append(same)
+    return found
 
 
 class Room:

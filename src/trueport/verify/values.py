@@ -180,11 +180,13 @@ def draw_tensor(
     return filled.to(device=example.device, dtype=example.dtype)
 
 
-def _picked(shape: Sequence[int], among: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+def _picked(shape: Sequence[int], among: torch.Tensor | list[int], chance: torch.Generator) -> torch.Tensor:
     """Elements drawn from these, each of which comes if there is room for all."""
+    from_these = torch.as_tensor(among)
     count = math.prod(shape)
-    every = torch.arange(count) % len(among)
-    return among[every[torch.randperm(count, generator=chance)]].reshape(tuple(shape))
+    order = torch.randperm(len(from_these), generator=chance)
+    every = order[torch.arange(count) % len(from_these)]
+    return from_these[every[torch.randperm(count, generator=chance)]].reshape(tuple(shape))
 
 
 def _named_floats(named: Named, dtype: torch.dtype) -> torch.Tensor:
@@ -260,13 +262,33 @@ def _with_some(drawn: torch.Tensor, strange: Sequence[float], chance: torch.Gene
     return flat.reshape(drawn.shape)
 
 
-def _edges(dtype: torch.dtype, low: int, high: int) -> torch.Tensor:
+_OF_EDGES = 3
+"""The ends of dtypes, the same ends in all inputs that are alike, and large multiples of the model's own numbers."""
+
+
+def are_alike(filling: Filling) -> bool:
+    """Whether inputs of one shape and dtype hold the same: a comparison of two is hardly ever equal by chance."""
+    return filling.family in (Family.EDGES, Family.TIES) and filling.nth % _OF_EDGES == 1
+
+
+def _edges(dtype: torch.dtype, low: int, high: int) -> list[int]:
     """Whole numbers at which a dtype, or one that they were put through on the way, ends."""
     ends = torch.iinfo(dtype)
     powers = [power for bits in (7, 8, 15, 16, 24, 31, 32, 53, 62) for power in (1 << bits, (1 << bits) + 1)]
     every = [*powers, *(-power for power in powers), ends.min, ends.max, ends.max - 1, -1, 0, 1, low, high]
-    inside = [each for each in dict.fromkeys(every) if max(low, ends.min) <= each <= min(high, ends.max)]
-    return torch.tensor(inside, dtype=torch.int64)
+    return _within(every, dtype, low, high)
+
+
+def _multiples(named: Named) -> list[int]:
+    """Both sides of where a quotient by one of the model's numbers jumps, so large that a coarser dtype blurs it."""
+    numbers = [int(value) for value in named.values if value == int(value) and value > 2]
+    near = [((1 << bits) // number + 1) * number for number in numbers for bits in (24, 31, 56)]
+    return [by for multiple in near for by in (multiple - 1, multiple, -multiple, 1 - multiple)]
+
+
+def _within(numbers: Sequence[int], dtype: torch.dtype, low: int, high: int) -> list[int]:
+    ends = torch.iinfo(dtype)
+    return [each for each in dict.fromkeys(numbers) if max(low, ends.min) <= each <= min(high, ends.max)]
 
 
 _LARGEST = (1 << 63) - 2
@@ -288,7 +310,8 @@ def _integers(
         return torch.randint(0, max(rows, 1), tuple(shape), generator=chance)
     if family is Family.EDGES and dtype is not torch.uint64:
         range_ = (low, high) if facts.declared else (-(1 << 63), (1 << 63) - 1)
-        return _picked(shape, _edges(dtype, *range_), chance)
+        multiples = _multiples(named) if nth % _OF_EDGES == _OF_EDGES - 1 else ()
+        return _picked(shape, _within(multiples, dtype, *range_) or _edges(dtype, *range_), chance)
     if family in (Family.NAMED, Family.FILLED) and named.indices:
         ends = torch.iinfo(dtype)
         bounds = (low, high) if facts.declared else (ends.min, min(ends.max, (1 << 63) - 1))
@@ -296,7 +319,7 @@ def _integers(
         if inside and family is Family.FILLED:
             return torch.full(tuple(shape), inside[nth % len(inside)])
         if inside:
-            return _picked(shape, torch.tensor(inside), chance)
+            return _picked(shape, inside, chance)
     if low == high and not facts.declared:
         # A single value shows no range; its neighbours and zero are the likeliest to be valid.
         low, high = min(low - 1, 0) if low > 0 else low, high + 1
@@ -315,7 +338,7 @@ def _integers(
         case Family.NEGATED:
             return low + high - drawn
         case Family.TIES if drawn.numel():
-            return _picked(shape, torch.tensor([low, (low + high) // 2, high]), chance)
+            return _picked(shape, [low, (low + high) // 2, high], chance)
         case Family.CONSTANT if drawn.numel():
             return torch.full_like(drawn, int(drawn.reshape(-1)[0]))
         case Family.ONE_HOT:
