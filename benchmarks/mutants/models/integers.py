@@ -302,7 +302,7 @@ MODELS = [
                 kinds.BEYOND_32,
                 "largest in int32",
                 behind("ReduceMax", through(INT32)),
-                lambda: (torch.tensor([[2**31 + 7, 3]]),),
+                lambda: (torch.tensor([[2**31 + 7, 3, 1, 0, 5]]),),
             ),
             Mutant(
                 kinds.BEYOND_24,
