@@ -114,14 +114,20 @@ def _dynamic_linear(activation: Callable[[Tensor], Tensor]) -> Callable[..., Ten
     return linear
 
 
+_SMALLEST_SCALE = 6.1e-5
+"""Below it the kernels choose this one, and stretch the range about 0 alike."""
+
+
 def _rounded_to_its_range(x: Tensor, highest: int) -> Tensor:
-    """As the kernels choose the grid of each input: 0 is on it, and the end that is nearer to 0 sets the zero point."""
-    low, high = x.amin().clamp(max=0).double(), x.amax().clamp(min=0).double()
-    scale = (high - low) / highest
-    scale = torch.where(scale == 0, 0.1, scale.float().double())
-    from_low, from_high = -low / scale, highest - high / scale
-    error_low, error_high = (low / scale).abs(), highest + (high / scale).abs()
-    zero = torch.where(error_low < error_high, from_low, from_high).clamp(0, highest).round()
+    """As the kernels choose the grid of each input: 0 is on it, and the lower end sets the zero point."""
+    low, high = x.amin().clamp(max=0).float(), x.amax().clamp(min=0).float()
+    scale = ((high.double() - low.double()) / highest).float()
+    scale = torch.where((scale == 0) | (1 / scale).isinf(), 0.1, scale)
+    smallest = torch.tensor(_SMALLEST_SCALE)
+    stretched = torch.where(high == 0, -smallest * highest, low * (smallest / scale))
+    low = torch.where(scale < smallest, stretched, low)
+    scale = torch.maximum(scale, smallest).double()
+    zero = (-low.double() / scale).clamp(0, highest).round()
     numbers = (x * (1 / scale).to(x.dtype)).round() + zero.to(x.dtype)
     return (numbers.clamp(0, highest) - zero.to(x.dtype)) * scale.to(x.dtype)
 

@@ -19,7 +19,7 @@ _KEEP = frozenset(
     " ConstantOfShape EyeLike Cast CastLike NonZero Compress"
     # Sums, products and means.
     " Add Sub Mul Neg Abs Sum Mean Conv ConvTranspose MatMul Gemm Einsum CumSum ReduceSum ReduceMean AveragePool"
-    " GlobalAveragePool Resize MatMulInteger"
+    " GlobalAveragePool Resize MatMulInteger DequantizeLinear"
     # Functions that give a number for every number, and normalisations with an epsilon.
     " Relu LeakyRelu PRelu Elu Selu Sigmoid HardSigmoid HardSwish Tanh Erf Gelu Sin Cos Atan Softplus Softsign Mish"
     " Celu Softmax LogSoftmax Floor Ceil Round Sign Clip Max Min ReduceMax ReduceMin MaxPool GlobalMaxPool Dropout"

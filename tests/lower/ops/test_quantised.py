@@ -126,6 +126,15 @@ def test_layers_that_quantise_what_they_are_given():
     faithful(ao.quantize_dynamic(layers, {nn.Linear}), torch.randn(2, 3), free=({0},))
 
 
+@pytest.mark.parametrize("largest", [1e-7, 1e-5, 1e-3, 5e-3, 1.0])
+@pytest.mark.parametrize("sign", ["both", "above", "below"])
+def test_small_inputs_have_the_grid_that_the_kernels_choose_for_them(largest, sign):
+    """Of a smallest scale."""
+    x = torch.linspace(-0.7, 1, 12).reshape(4, 3) * largest
+    x = {"both": x, "above": x.abs(), "below": -x.abs()}[sign]
+    faithful(ao.quantize_dynamic(nn.Sequential(nn.Linear(3, 2)), {nn.Linear}), x)
+
+
 def test_operators_of_pt2e():
     ops = quantised_operators()
     scales, zeros = torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.int64)
