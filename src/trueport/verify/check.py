@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -40,7 +40,7 @@ from trueport.verify.findings import (
 )
 from trueport.verify.mismatch import Investigation, Locate
 from trueport.verify.moves import Candidate, resized
-from trueport.verify.named import NOTHING, Named, named
+from trueport.verify.named import NOTHING, Named, named, small_file
 from trueport.verify.origin import origin_of
 from trueport.verify.reference import Reference
 from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
@@ -50,7 +50,7 @@ from trueport.verify.sizes import Group, example_sizes, groups_of
 from trueport.verify.steps import Answers
 from trueport.verify.tally import Decision
 from trueport.verify.torch_control_flow import watched_functions
-from trueport.verify.work import Work
+from trueport.verify.work import Work, nodes_of
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
@@ -268,10 +268,11 @@ class Check:
             sizes = {**self.example, **group.assign(2 * group.example + 1)}
             if group.admits(2 * group.example + 1) and room.admits(sizes):
                 reference.watch_larger(resized(self.job.leaves, values, sizes), room.share(sizes))
-        self.work = reference.work
+        file = small_file(self.investigation.blame.path)
+        self.work = reference.work if file is None else replace(reference.work, nodes=nodes_of(file.graph))
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
-        return named((*of_tests, *watched.numbers), (*watched.tables, *tables), self.investigation.blame.path)
+        return named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""

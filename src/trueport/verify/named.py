@@ -61,9 +61,9 @@ class Named:
 NOTHING = Named()
 
 
-def named(code: Iterable[float], tables: Iterable[int], path: Path) -> Named:
+def named(code: Iterable[float], tables: Iterable[int], file: onnx.ModelProto | None) -> Named:
     """Of numbers met in the code, tables that it looks up, and a file."""
-    limits, others = numbers_of_file(path)
+    limits, others = ([], []) if file is None else _numbers_of(file)
     every = [number for number in (*code, *limits) if _is_telling(number)]
     values = list(dict.fromkeys(every))
     whole = [int(number) for number in (*every, *others) if number == int(number) and 2 < number <= _LARGEST_SIZE]
@@ -76,13 +76,13 @@ def _is_telling(number: float) -> bool:
     return math.isfinite(number) and abs(number) < 1e9 and number not in (0, 1, -1)
 
 
-def numbers_of_file(path: Path) -> tuple[list[float], list[float]]:
+def small_file(path: Path) -> onnx.ModelProto | None:
+    """A file that is read as a whole; None for one with the weights in it, which takes as much memory as they do."""
+    return model_at(path) if path.is_file() and path.stat().st_size <= _LARGEST_FILE else None
+
+
+def _numbers_of(model: onnx.ModelProto) -> tuple[list[float], list[float]]:
     """The small constants of a file: those that something is compared with or limited by, and the others."""
-    if not path.is_file() or path.stat().st_size > _LARGEST_FILE:
-        return [], []  # the weights are in it, and reading them takes as much memory as they do
-    model = model_at(path)
-    if model is None:
-        return [], []
     limits: dict[float, None] = {}
     others: dict[float, None] = {}
     for graph in graphs_of(model):

@@ -121,7 +121,7 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """The graph, and those inside its nodes."""
     yield model.graph
     for node in _nodes(model):
-        yield from _subgraphs(node)
+        yield from subgraphs_of(node)
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -129,11 +129,11 @@ def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     while pending:
         node = pending.pop()
         yield node
-        for graph in _subgraphs(node):
+        for graph in subgraphs_of(node):
             pending.extend(graph.node)
 
 
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g

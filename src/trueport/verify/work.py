@@ -11,16 +11,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import onnx
 import torch
 from torch.utils.flop_counter import flop_registry
 
 from trueport.torch_internals.eager_modes import EagerMode
+from trueport.verify.origin import subgraphs_of
 
 _OF_AN_OPERATOR = 8
 _ELEMENTS = 1_000
 _FLOPS = 10_000
 _HANDING_OVER = 1_500
 """What one comparison takes besides the two runs: copies, the way to the worker and back, the judging."""
+
+_NODES = 4
+"""Of the file for an operator of eager, mostly; only more of them make a run of the file longer than one of eager."""
+_ROUNDS = 16
+"""That a loop of the file is taken to make."""
 
 _TABLES = ("embedding", "index_select", "index", "gather", "take", "embedding_bag")
 """Operators whose first tensor is looked up by the others."""
@@ -44,6 +51,8 @@ class Work:
     """Whether the number of operators may grow with the input, too."""
     growth: float = 1.0
     """With which power of the input the data grow: 2 where each row meets each other."""
+    nodes: int = 0
+    """Of the file: one operator of eager may be a series of a hundred there."""
 
     @property
     def units(self) -> float:
@@ -53,7 +62,8 @@ class Work:
         """Of comparing one input that is so many times the example."""
         rounds = max(share, 1.0) if self.loops else 1.0
         data = self.data * (share**self.growth if share > 1 else share)
-        return _HANDING_OVER + 2 * (_OF_AN_OPERATOR * self.operators * rounds + data)
+        in_file = max(1.0, self.nodes / max(_NODES * self.operators, 1))
+        return _HANDING_OVER + 2 * _OF_AN_OPERATOR * self.operators * rounds + (1 + in_file) * data
 
     def grown(self, larger: Work, share: float) -> Work:
         """The same, once a run has been seen whose input was so many times as large."""
@@ -90,6 +100,15 @@ class Watched(EagerMode):
         if name in _TABLES and args and isinstance(args[0], torch.Tensor) and args[0].dim():
             self.tables.update(dict.fromkeys(args[0].shape))
         return result
+
+
+def nodes_of(graph: onnx.GraphProto) -> int:
+    """Of a file, those of a loop many times."""
+    total = len(graph.node)
+    for node in graph.node:
+        rounds = _ROUNDS if node.op_type in ("Loop", "Scan") else 1
+        total += rounds * sum(nodes_of(inner) for inner in subgraphs_of(node))
+    return total
 
 
 def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> float:
