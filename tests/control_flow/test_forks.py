@@ -336,7 +336,7 @@ def test_a_number_decides_and_a_tensor_after_it():
 
 def test_there_are_not_as_many_ways_as_all_forks_of_a_trace_make_together(monkeypatch):
     """Each fork in the arm of another is run for each of its ways: from some number on, the model is refused."""
-    monkeypatch.setattr("trueport.capture.forks._MOST_FORKINGS", 1)
+    monkeypatch.setattr("trueport.capture.branches.forks._MOST_FORKINGS", 1)
 
     def model(x):
         h, g = x * 1, x * 2

@@ -12,25 +12,25 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from trueport.capture.adaptations import adapted
-from trueport.capture.arrays import arrays_of_traced_numbers
-from trueport.capture.caches import caches_left_alone
-from trueport.capture.control_flow import ControlFlow
-from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
-from trueport.capture.disagreement import Disagreement
-from trueport.capture.failures import diagnose, ends_the_process
+from trueport.capture.branches.control_flow import ControlFlow
+from trueport.capture.branches.higher_order import higher_order_functions
+from trueport.capture.decompositions.adaptations import adapted
+from trueport.capture.effects.caches import caches_left_alone
+from trueport.capture.effects.snapshot import Snapshot, Surroundings
+from trueport.capture.effects.state import ReadsState, State, settle_state
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, is_carried
-from trueport.capture.higher_order import higher_order_functions
-from trueport.capture.lending import lent_builtins
-from trueport.capture.number_methods import numbers_like_pythons
+from trueport.capture.python.arrays import arrays_of_traced_numbers
+from trueport.capture.python.lending import lent_builtins
+from trueport.capture.python.number_methods import numbers_like_pythons
+from trueport.capture.recording.tracer import Tracer
+from trueport.capture.recording.ways import IsLeaf, WritesInPlace
+from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.returned import outputs_of, told_of
-from trueport.capture.snapshot import Snapshot, Surroundings
-from trueport.capture.state import ReadsState, State, settle_state
+from trueport.capture.stops.demand import Demand, NeedsRewrite, NeedsTail
+from trueport.capture.stops.failures import diagnose, ends_the_process
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
-from trueport.capture.tracer import Tracer
-from trueport.capture.ways import IsLeaf, WritesInPlace
-from trueport.capture.weights import MemoryKey
+from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
