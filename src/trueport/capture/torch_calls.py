@@ -19,10 +19,10 @@ from trueport.capture.containers.sequences import handed_on
 from trueport.capture.decompositions import convolution_stand_ins, number_stand_ins, pool_stand_ins  # noqa: F401  (they register themselves)
 from trueport.capture.decompositions.comparisons import COMPARISONS
 from trueport.capture.decompositions.indexing import get_item, has_traced_number, set_item
-from trueport.capture.decompositions.shapes import CannotBeCarried
 from trueport.capture.decompositions.stand_ins import holds_symbol, stand_in_for, tensor_of, with_numbers
 from trueport.capture.python.arrays import holds_array, with_tensors
 from trueport.capture.recording.tracer import Tracer
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.values.maybe import present
 from trueport.torch_internals import (
     PAD_SEQUENCE,

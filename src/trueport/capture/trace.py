@@ -23,11 +23,12 @@ from trueport.capture.python.arrays import arrays_of_traced_numbers
 from trueport.capture.python.lending import lent_builtins
 from trueport.capture.python.number_methods import numbers_like_pythons
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.recording.ways import IsLeaf, WritesInPlace
+from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.returned import outputs_of, told_of
-from trueport.capture.stops.demand import Demand, NeedsRewrite, NeedsTail
+from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.failures import diagnose, ends_the_process
+from trueport.capture.stops.restarts import NeedsRewrite, NeedsTail, WritesInPlace
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.values.disagreement import Disagreement

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from trueport.capture.branches.escapes import Escape
+from trueport.capture.branches.forks import Forks
 from trueport.capture.branches.questions import Questions
 from trueport.capture.stops.raising import catcher, refuse_if_caught
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.runtime import State
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.forks import Forks
 
 
 class Catching(Questions):

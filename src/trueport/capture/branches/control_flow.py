@@ -6,31 +6,35 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 import torch
 
+from trueport.capture.branches.arms import Arm
 from trueport.capture.branches.forks import Forking, Forks
 from trueport.capture.branches.handing_on import HandingOn
 from trueport.capture.branches.short_circuits import combined, needs_no_branch
-from trueport.capture.containers import deques, making_dicts, stepping  # noqa: F401  (they register themselves)
+from trueport.capture.containers import stepping
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.remembered import Remembered
 from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator
-from trueport.capture.effects.last_values import LastValues, last_values
-from trueport.capture.effects.world import Change, World, contents_after, fill
+from trueport.capture.effects.last_values import last_values
+from trueport.capture.effects.world import World, contents_after, fill
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.joins.effects import merged_contents, merged_writes
 from trueport.capture.joins.merging import Blank, Merging, inside
 from trueport.capture.loops.loops import Loops
-from trueport.capture.python import builtin_order, builtin_sequences, iterating, made_by_type  # noqa: F401  (they register themselves)
+from trueport.capture.python import (  # noqa: F401  (they register themselves)
+    builtin_containers,
+    builtin_order,
+    builtin_sequences,
+    iterating,
+    made_by_type,
+)
 from trueport.capture.python.builtin_functions import traced_builtin
-from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.recording.writes import Write
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.disagreement import holds_disagreement
@@ -43,22 +47,6 @@ _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
 _MANY_ROUNDS = 16
 """Of a plain range: fewer are written out, although a traced value may end the loop."""
-
-
-@dataclass
-class Arm:
-    """One arm of a branch after it was traced."""
-
-    region: Region
-    returned: Any = None
-    after: tuple[Any, ...] = ()
-    changes: tuple[Change, ...] = ()
-    writes: tuple[Write, ...] = ()
-    raised: Exception | None = None
-    shared: Left = field(default_factory=Left)
-    values: LastValues = field(default_factory=dict)
-    was_there: Callable[[Any], bool] = lambda _: False
-    """Whether a container is older than the arm."""
 
 
 class ControlFlow(HandingOn):

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trueport.capture.recording.flow import Tracing
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.values.disagreement import Disagreement
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.catching import Catching
 
 _NAMES = ("whether an error was raised", "which error", "what the error holds")
 
@@ -30,7 +28,7 @@ _NAMES = ("whether an error was raised", "which error", "what the error holds")
 class Escape:
     """One loop that errors of these kinds may leave."""
 
-    control: Catching
+    control: Tracing
     kinds: tuple[type[Exception], ...]
     state_around: State
     raised: Any = False

@@ -11,19 +11,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import sympy
 import torch
 
+from trueport.capture.branches.arms import Arm
 from trueport.capture.recording.recording import Recorded, Reuse
+from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
 from trueport.rewrite.runtime import State
 from trueport.source import Place
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 _MOST_WAYS = 8
 """Branches that one statement is run for: each may double it."""
@@ -64,10 +63,28 @@ class Forking(Unwinding):
         self.nodes: list[Any] = []
 
 
+class Branching(Protocol):
+    """Whoever traces arms (control_flow.py)."""
+
+    @property
+    def tracer(self) -> Tracer: ...
+
+    def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
+        """Run an arm into a region of its own, note what it left behind, and undo that."""
+
+    def take(self, arm: Arm, state: State) -> Any:
+        """Only this arm can run: its nodes belong to the scope around it."""
+
+    def branch(
+        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
+    ) -> Any:
+        """`told` is off where the arms come to the test themselves: what it tells is not known before."""
+
+
 class Forks:
     """The forked statements that run just now."""
 
-    def __init__(self, control: ControlFlow) -> None:
+    def __init__(self, control: Branching) -> None:
         self._control = control
         self._runs: list[Run | None] = [None]
         self._left = _MOST_FORKINGS

@@ -6,16 +6,14 @@ else, the graph that a person would write is `And(a, b)`, and the `if` around it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 import torch
 
+from trueport.capture.branches.arms import Arm
 from trueport.capture.graph import Node, Number, Value
 from trueport.torch_internals import OpOverload
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import Arm
 
 aten = torch.ops.aten
 

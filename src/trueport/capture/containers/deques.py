@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import Parts
-from trueport.capture.python.builtin_functions import traced_for
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 
 class TracedDeque(TracedList):
@@ -72,11 +67,3 @@ class TracedDeque(TracedList):
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (deque, (list(self), self.maxlen))
-
-
-@traced_for(deque)
-def _deque(_: ControlFlow, items: Any = (), maxlen: int | None = None) -> Any:
-    if TRACE.trace is None:
-        return deque(items, maxlen)
-    given = RUNTIME_FUNCTIONS.traced(list)(items)
-    return TracedDeque(given if is_open(given) else list(given), maxlen)

@@ -12,10 +12,11 @@ from trueport.capture.containers.parts import Parts
 from trueport.capture.containers.rows import NotAlike, Rows, numbers_in
 from trueport.capture.containers.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import MayBeOpen
 from trueport.source import Place
 
 
-class HoldingList(list):  # type: ignore[type-arg]
+class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
     """A list that holds its items itself, or, while their number is open, in parts."""
 
     stands_for: type = list

@@ -21,7 +21,6 @@ from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
 from trueport.capture.decompositions.indexing import within
-from trueport.load.structures import FoundLeaf, flatten
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 
 
@@ -331,23 +330,6 @@ def _held(items: list[Any]) -> Parts:
 
 def is_open(value: Any) -> bool:
     return isinstance(value, TracedList) and value.is_open
-
-
-class _HoldsOpenList(Exception):
-    pass
-
-
-def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:
-    """The leaves of a structure; None where a list in it has an open length, so that there is no saying how many."""
-
-    def stop(part: object) -> None:
-        if is_open(part):
-            raise _HoldsOpenList
-
-    try:
-        return flatten(value, name, open_list=stop)[0]
-    except _HoldsOpenList:
-        return None
 
 
 def _repeated(items: TracedList, times: Any) -> TracedList:

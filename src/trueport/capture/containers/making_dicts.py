@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueport.capture.containers.dicts import Entries, TracedDict
-from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.values.disagreement import Disagreement
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 
 class MakingDict(TracedDict):
@@ -59,22 +55,3 @@ class MakingDict(TracedDict):
     def most_common(self, count: int | None = None) -> Any:
         ordered = RUNTIME_FUNCTIONS.traced(sorted)(self.items(), key=lambda entry: entry[1], reverse=True)
         return ordered if count is None else ordered[:count]
-
-
-@traced_for(defaultdict)
-def _defaultdict(control: ControlFlow, factory: Any = None, *args: Any, **kwargs: Any) -> Any:
-    if factory is None:
-        return defaultdict(factory, *args, **kwargs)
-    return control.made_dict(MakingDict(RUNTIME_FUNCTIONS.traced(factory), defaultdict), args, kwargs)
-
-
-@traced_for(Counter)
-def _counter(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    if args and control.sequence(args[0]) is not None and not control.is_table_here():
-        control.want_table_here()
-    return control.made_dict(MakingDict(int, Counter), args, kwargs)
-
-
-@traced_for(dict)
-def _dict(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
-    return control.made_dict(TracedDict(), args, kwargs)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.containers.choices import looked_up
-from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.stepping import ByPosition
 from trueport.capture.graph import Region
-from trueport.capture.python.builtin_sequences import opened
 from trueport.load.structures import flatten
 
 if TYPE_CHECKING:

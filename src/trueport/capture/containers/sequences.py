@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ import torch
 
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import outside_all_modes
 
 
@@ -89,3 +91,20 @@ def turned(index: slice) -> slice | None:
     if not all(bound is None or isinstance(bound, int) for bound in (first, last)):
         return None
     return slice(None if last is None else last + 1, None if first in (None, -1) else first + 1)
+
+
+def opened(endless: Any) -> OpenSequence:
+    """What `itertools.count` or `itertools.cycle` gives from here on, by its number."""
+    if isinstance(endless, itertools.cycle):
+        return _cycled(endless)
+    first, second = itertools.islice(copy.copy(endless), 2)
+    return OpenSequence(None, lambda i: first + i * (second - first))
+
+
+def _cycled(items: Any) -> OpenSequence:
+    """`itertools.cycle` of plain things, which are looked up by the number of the round."""
+    _, (left,), (taken, *_) = copy.copy(items).__reduce__()
+    if taken:
+        refuse("a cycle that was begun goes on together with something of open length", "make it where it is used")
+    plain = list(left)
+    return OpenSequence(None, lambda i: RUNTIME_FUNCTIONS.item(plain, i % len(plain)))

@@ -9,14 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.python.builtin_functions import traced_for
+from trueport.capture.recording.flow import Flow
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 
 @dataclass
@@ -34,7 +31,7 @@ class Stepper(ABC):
     """Branches and rounds of loops change what it remembers."""
 
     @abstractmethod
-    def advance(self, control: ControlFlow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: Step, state: State) -> None:
         """Take the next item; `state` is what the loop and this step may change."""
 
     @property
@@ -56,7 +53,7 @@ class OfTheUser(Stepper):
     def iterator(self) -> Any:
         return self._iterator
 
-    def advance(self, control: ControlFlow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: Step, state: State) -> None:
         def take() -> None:
             step.found = False
             try:
@@ -78,7 +75,7 @@ class Calls(Stepper):
     def iterator(self) -> Any:
         return self._function
 
-    def advance(self, control: ControlFlow, step: Step, _state: State) -> None:
+    def advance(self, control: Flow, step: Step, _state: State) -> None:
         step.item = RUNTIME_FUNCTIONS.traced(self._function)()
         step.found = control.negate(RUNTIME_FUNCTIONS.eq(step.item, self._sentinel))
 
@@ -112,7 +109,7 @@ class ByPosition(Stepper):
     def take(self) -> Any:
         """The next item."""
 
-    def advance(self, control: ControlFlow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: Step, state: State) -> None:
         def take() -> None:
             step.item, step.found = self.take(), True
 
@@ -153,7 +150,7 @@ class OfOpenLength(ByPosition):
         return OpenSequence(rest.length // count, lambda i: tuple(rest.at(i * count + k) for k in range(count)))
 
 
-def stepper(control: ControlFlow, over: Any) -> Stepper | None:
+def stepper(control: Flow, over: Any) -> Stepper | None:
     if isinstance(over, Stepper):
         return over
     known: Stepper | None = control.remembered_already(over)
@@ -168,7 +165,7 @@ def stepper(control: ControlFlow, over: Any) -> Stepper | None:
 
 
 def go_through(
-    control: ControlFlow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: State
+    control: Flow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: State
 ) -> None:
     step = Step()
     own = len(state.names)
@@ -191,41 +188,3 @@ def go_through(
         return step.found
 
     RUNTIME_FUNCTIONS.while_(test, lambda: body(step.item), whole)
-
-
-@traced_for(iter)
-def _iter(control: ControlFlow, *args: Any) -> Any:
-    if len(args) == 2:
-        return Calls(*args)
-    if isinstance(args[0], Stepper):
-        return args[0]
-    sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None
-    return iter(*args) if sequence is None else OfOpenLength(sequence)
-
-
-@traced_for(next)
-def _next(control: ControlFlow, items: Any, *default: Any) -> Any:
-    items = control.remembered(items)
-    if isinstance(items, ByPosition):
-        if default:
-            return RUNTIME_FUNCTIONS.ternary(items.has_more, items.take, lambda: default[0])
-        if items.has_more is False:
-            return next(iter(()))  # raises as Python does
-        control.check_if_caught(lambda: items.has_more, StopIteration)
-        return items.take()
-    own = control.own_method(items, "__next__")
-    if own is None:
-        return items.first(*default) if hasattr(items, "first") else next(items, *default)
-    return own() if not default else _or_default(control, items, own, default[0])
-
-
-def _or_default(control: ControlFlow, items: Any, own: Callable[[], Any], default: Any) -> Any:
-    step = Step()
-    state = State(
-        lambda: (items, step.found, step.item),
-        lambda values: vars(step).update(found=values[1], item=values[2]),
-        ("the iterator", "whether there is an item", "the item"),
-        tuple,
-    )
-    OfTheUser(items, own).advance(control, step, state)
-    return RUNTIME_FUNCTIONS.ternary(step.found, lambda: step.item, lambda: default)

@@ -16,9 +16,9 @@ from trueport.capture.decompositions.linalg_defined import LINEAR_ALGEBRA
 from trueport.capture.decompositions.packed import pack_padded, pad_packed, pad_sequences
 from trueport.capture.decompositions.products_defined import PRODUCTS
 from trueport.capture.decompositions.quantised import QUANTISED
-from trueport.capture.decompositions.shapes import CannotBeCarried
 from trueport.capture.decompositions.stand_ins import kaiser_window
 from trueport.capture.decompositions.statistics_defined import STATISTICS
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import OpOverload, outside_all_modes
 
 aten = torch.ops.aten

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.shapes import CannotBeCarried
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
 _MASKS = (torch.bool, torch.uint8)

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.decompositions.resizing import by_traced_factor
-from trueport.capture.decompositions.shapes import CannotBeCarried
 from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 
 
 def _mean(rank: int) -> Callable[..., Any]:

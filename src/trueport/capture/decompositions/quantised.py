@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trueport.capture.decompositions.shapes import CannotBeCarried
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import OpOverload, outside_all_modes, quantised_operators
 
 aten = torch.ops.aten

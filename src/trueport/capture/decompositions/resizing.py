@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.shapes import CannotBeCarried
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 
 _SMOOTH = ("linear", "bilinear", "trilinear")
 _SHARPNESS = -0.75

@@ -22,14 +22,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 RESULTS: dict[OpOverload, Callable[..., Any]] = dict(IMAGE_RESULTS)
 
 
-class CannotBeCarried(Exception):
-    """A call that the trace cannot go on from; says what to write instead."""
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.fix = fix
-
-
 def result_of(*ops: OpOverload) -> Callable[[F], F]:
     def register(function: F) -> F:
         RESULTS.update(dict.fromkeys(ops, function))

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import TracedList, plain_leaves
+from trueport.capture.containers.lists import TracedList
 from trueport.capture.effects.last_values import LastValues
 from trueport.capture.effects.world import Contents, as_left
 from trueport.capture.graph import Number, Region, Value
@@ -22,6 +22,7 @@ from trueport.capture.stops.raising import is_handled_here
 from trueport.capture.values import maybe
 from trueport.capture.values.chosen import Chosen, all_candidates, may_be_chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import plain_leaves
 from trueport.load.containers import kind_of_container
 from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten

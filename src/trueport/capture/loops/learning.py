@@ -18,7 +18,7 @@ from trueport.capture.containers.dicts import (
     presence_in,
     values_in,
 )
-from trueport.capture.containers.lists import Parts, TracedList, is_open, plain_leaves
+from trueport.capture.containers.lists import Parts, TracedList, is_open
 from trueport.capture.containers.rows import NotAlike, Rows
 from trueport.capture.effects.world import Change
 from trueport.capture.joins.merging import inside, may_be_none
@@ -32,6 +32,7 @@ from trueport.capture.loops.tangles import Tangles
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values.chosen import Chosen, may_be_chosen
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.load.structures import flatten
 from trueport.rewrite.runtime import UNBOUND

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from trueport.capture.containers.lists import Unfilled
 from trueport.capture.graph import Region
 from trueport.capture.loops.learning import Learner
-from trueport.capture.loops.plan import FirstRoundDiffers, Plan
+from trueport.capture.loops.plan import FirstRoundDiffers, LoopFlow, Plan
 from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
 from trueport.rewrite.runtime import State
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 _MOST_ATTEMPTS = 20
 
@@ -32,7 +29,7 @@ _MOST_ATTEMPTS = 20
 class Loops:
     """Traces loops for one trace."""
 
-    def __init__(self, control: ControlFlow) -> None:
+    def __init__(self, control: LoopFlow) -> None:
         self._control = control
         self._tracer = control.tracer
         self._rounds: list[OpenRound] = []

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, Protocol
 
 import torch
 
-from trueport.capture.containers.lists import plain_leaves
 from trueport.capture.effects.last_values import LastValues
 from trueport.capture.effects.world import Change, fill
-from trueport.capture.graph import Value
+from trueport.capture.graph import Region, Value
 from trueport.capture.joins.merging import describe
 from trueport.capture.loops.lists import FilledList
 from trueport.capture.loops.out_of_date import spoiled
 from trueport.capture.loops.slots import Carried, Content, Round, Slot
+from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values.chosen import Chosen
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError, Unwinding
@@ -27,8 +29,22 @@ from trueport.rewrite.runtime import UNBOUND, State
 from trueport.source import Place
 from trueport.torch_internals import memory_of
 
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
+
+class OpenRounds(Protocol):
+    """The rounds that are traced just now (loops.py)."""
+
+    @property
+    def rows_shown(self) -> dict[Memory, list[torch.Tensor]]:
+        """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
+
+    def round(self, region: Region, iteration: Any, mark: int) -> AbstractContextManager[None]: ...
+
+
+class LoopFlow(Flow, Protocol):
+    """The control flow of a trace that has loops."""
+
+    @property
+    def loops(self) -> OpenRounds: ...
 
 
 class FirstRoundDiffers(Unwinding):
@@ -42,7 +58,7 @@ class FirstRoundDiffers(Unwinding):
 class Plan:
     """The slots, containers, tensors and lists that the rounds of one loop change, as far as is known."""
 
-    def __init__(self, control: ControlFlow, state: State, place: Place, blocks: Sequence[Any]) -> None:
+    def __init__(self, control: LoopFlow, state: State, place: Place, blocks: Sequence[Any]) -> None:
         self.control, self.tracer, self.state, self.place = control, control.tracer, state, place
         self.blocks = blocks
         self.before = state.get()

@@ -8,7 +8,7 @@ import operator
 import warnings
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.containers.tables import Table
 from trueport.capture.python.number_math import traced_math
+from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
@@ -26,14 +27,11 @@ from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
-
 Builtin = Callable[..., Any]
 _TRACED: dict[Builtin, Callable[..., Any]] = {}
 
 
-def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
+def traced_builtin(control: Flow, function: Builtin) -> Builtin | None:
     """What to call instead of a builtin; None where the builtin itself does."""
     if isinstance(function, Disagreement):
         return None  # what is done with one of a few things is done with each of them
@@ -50,7 +48,7 @@ def traced_builtin(control: ControlFlow, function: Builtin) -> Builtin | None:
     return traced_math(function)
 
 
-def _refuse_sending(control: ControlFlow, function: Any) -> None:
+def _refuse_sending(control: Flow, function: Any) -> None:
     """`averages.send(value)` in an arm or a round: what a plain generator does then cannot be undone, nor repeated."""
     if isinstance(getattr(function, "__self__", None), GeneratorType) and len(control.tracer.regions) > 1:
         refuse(
@@ -68,7 +66,7 @@ def _of_a_method(function: Any) -> Builtin | None:
     return None if method is None else functools.partial(_with_owner, method, function)
 
 
-def _with_owner(method: Builtin, function: Any, control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _with_owner(method: Builtin, function: Any, control: Flow, *args: Any, **kwargs: Any) -> Any:
     return method(control, function, *args, **kwargs)
 
 
@@ -84,7 +82,7 @@ def _method(owner: type, name: str) -> Callable[[Builtin], Builtin]:
 
 
 @_method(list, "count")
-def _count(control: ControlFlow, function: Any, item: Any) -> Any:
+def _count(control: Flow, function: Any, item: Any) -> Any:
     items = function.__self__
     if not control.holds_traced((item, *items)):
         return function(item)
@@ -93,7 +91,7 @@ def _count(control: ControlFlow, function: Any, item: Any) -> Any:
 
 
 @_method(list, "index")
-def _index(control: ControlFlow, function: Any, item: Any, *bounds: Any) -> Any:
+def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
     items = function.__self__
     if bounds or not control.holds_traced((item, *items)):
         return function(item, *bounds)
@@ -103,13 +101,13 @@ def _index(control: ControlFlow, function: Any, item: Any, *bounds: Any) -> Any:
 
 
 @_method(str, "join")
-def _join(_: ControlFlow, function: Any, items: Any) -> Any:
+def _join(_: Flow, function: Any, items: Any) -> Any:
     parts = list(items)
     return each_way(parts, function)
 
 
 @_method(str, "format")
-def _format(_: ControlFlow, function: Any, *args: Any, **kwargs: Any) -> Any:
+def _format(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
     return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
 
 
@@ -126,11 +124,11 @@ _GOING_THROUGH = frozenset(
 )
 
 
-def _as_given(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+def _as_given(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
     return replacement(control, *args, **kwargs)
 
 
-def _with_generators(control: ControlFlow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+def _with_generators(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
     """An object of the user's whose `__iter__` decides is gone through like the generator that it is."""
     behind = (control.remembered_already(arg) or control.generator_behind(arg) or arg for arg in args)
     return replacement(control, *behind, **kwargs)
@@ -149,13 +147,13 @@ def plain_number(value: Any) -> Any:
     return value.item() if isinstance(value, torch.Tensor) else value
 
 
-def _own_number(control: ControlFlow, args: tuple[Any, ...], name: str) -> Callable[..., Any] | None:
+def _own_number(control: Flow, args: tuple[Any, ...], name: str) -> Callable[..., Any] | None:
     """What an object of the user's says that it is as a number, which Python would want as a plain one."""
     return control.own_method(args[0], name) if len(args) == 1 else None
 
 
 @traced_for(int)
-def _int(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _int(control: Flow, *args: Any, **kwargs: Any) -> Any:
     own = _own_number(control, args, "__int__") or _own_number(control, args, "__index__")
     if own is not None:
         return _int(control, own())
@@ -170,7 +168,7 @@ def _int(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 
 @traced_for(float)
-def _float(control: ControlFlow, *args: Any) -> Any:
+def _float(control: Flow, *args: Any) -> Any:
     own = _own_number(control, args, "__float__")
     if own is not None:
         return _float(control, own())
@@ -183,20 +181,20 @@ def _float(control: ControlFlow, *args: Any) -> Any:
 
 
 @traced_for(bool)
-def _bool(control: ControlFlow, *args: Any) -> Any:
+def _bool(control: Flow, *args: Any) -> Any:
     if len(args) != 1:
         return bool(*args)
     return as_bool(control, args[0])
 
 
-def as_bool(control: ControlFlow, value: Any) -> Any:
+def as_bool(control: Flow, value: Any) -> Any:
     """The truth of something as Python's bool, or as a symbol for one."""
     truth = control.truth(value)
     return truth.item() if isinstance(truth, torch.Tensor) else truth
 
 
 @traced_for(len)
-def _len(control: ControlFlow, value: Any) -> Any:
+def _len(control: Flow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
     if isinstance(value, (TracedDict, Table)):
@@ -208,7 +206,7 @@ def _len(control: ControlFlow, value: Any) -> Any:
 
 
 @traced_for(abs)
-def _abs(_: ControlFlow, value: Any) -> Any:
+def _abs(_: Flow, value: Any) -> Any:
     if not isinstance(value, Symbolic):
         return abs(value)
     if isinstance(value, torch.SymBool):
@@ -219,21 +217,21 @@ def _abs(_: ControlFlow, value: Any) -> Any:
 
 
 @traced_for(divmod)
-def _divmod(_: ControlFlow, one: Any, other: Any) -> Any:
+def _divmod(_: Flow, one: Any, other: Any) -> Any:
     return (
         (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
     )
 
 
 @traced_for(type)
-def _type(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Chosen):
         return args[0].made(type)
     return type_of(args[0]) if len(args) == 1 else type(*args, **kwargs)
 
 
 @traced_for(round)
-def _round(_: ControlFlow, number: Any, ndigits: Any = None) -> Any:
+def _round(_: Flow, number: Any, ndigits: Any = None) -> Any:
     if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
         if ndigits >= 0:
             return number
@@ -247,37 +245,37 @@ def _round(_: ControlFlow, number: Any, ndigits: Any = None) -> Any:
 
 
 @traced_for(operator.truth)
-def _truth(control: ControlFlow, value: Any) -> Any:
+def _truth(control: Flow, value: Any) -> Any:
     return as_bool(control, value)
 
 
 @traced_for(operator.not_)
-def _not(control: ControlFlow, value: Any) -> Any:
+def _not(control: Flow, value: Any) -> Any:
     return as_bool(control, control.negate(value))
 
 
 @traced_for(operator.index)
-def _index_of(control: ControlFlow, value: Any) -> Any:
+def _index_of(control: Flow, value: Any) -> Any:
     return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
 
 
 @traced_for(operator.contains)
-def _contains(_: ControlFlow, container: Any, item: Any) -> Any:
+def _contains(_: Flow, container: Any, item: Any) -> Any:
     return RUNTIME_FUNCTIONS.in_(item, container)
 
 
 @traced_for(operator.countOf)
-def _count_of(control: ControlFlow, items: Any, item: Any) -> Any:
+def _count_of(control: Flow, items: Any, item: Any) -> Any:
     return _count(control, list(items).count, item)
 
 
 @traced_for(operator.indexOf)
-def _place_of(control: ControlFlow, items: Any, item: Any) -> Any:
+def _place_of(control: Flow, items: Any, item: Any) -> Any:
     return _index(control, list(items).index, item)
 
 
 @traced_for(isinstance)
-def _isinstance(_: ControlFlow, value: Any, kinds: Any) -> Any:
+def _isinstance(_: Flow, value: Any, kinds: Any) -> Any:
     if isinstance(value, Chosen):
         return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
     return is_instance(value, kinds)
@@ -304,7 +302,7 @@ def is_instance(value: Any, kinds: Any) -> bool:
 
 
 @traced_for(str)
-def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
     if args and isinstance(args[0], Chosen):
         return args[0].made(str)
@@ -312,19 +310,19 @@ def _str(_: ControlFlow, *args: Any, **kwargs: Any) -> Any:
 
 
 @traced_for(warnings.warn)
-def _warn(_: ControlFlow, *_args: Any, **_kwargs: Any) -> None:
+def _warn(_: Flow, *_args: Any, **_kwargs: Any) -> None:
     """Eager has warned where it came by; a graph cannot, and the trace comes to places where eager did not."""
 
 
 @traced_for(hasattr)
-def _hasattr(control: ControlFlow, owner: Any, name: Any) -> Any:
+def _hasattr(control: Flow, owner: Any, name: Any) -> Any:
     if isinstance(name, Chosen):
         return name.where(lambda candidate: hasattr(owner, candidate))
     _refuse_one_sided(control, owner, name)
     return hasattr(owner, name)
 
 
-def _refuse_one_sided(control: ControlFlow, owner: Any, name: Any) -> None:
+def _refuse_one_sided(control: Flow, owner: Any, name: Any) -> None:
     """An attribute that was set on one way only is there in the trace; whether it is when the model runs is open."""
     attributes = getattr(owner, "__dict__", None)
     why = control.tracer.one_sided.get((id(attributes), name)) if isinstance(name, str) else None
@@ -333,7 +331,7 @@ def _refuse_one_sided(control: ControlFlow, owner: Any, name: Any) -> None:
 
 
 @traced_for(getattr)
-def _getattr(control: ControlFlow, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(control: Flow, owner: Any, name: Any, *default: Any) -> Any:
     if default:
         _refuse_one_sided(control, owner, name)
     if isinstance(name, Chosen):

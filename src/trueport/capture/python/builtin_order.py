@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -20,27 +20,25 @@ from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_tog
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.builtin_sequences import rows_of
+from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import later
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 _TRACED = (torch.Tensor, *Symbolic)
 
 
 @traced_for(max)
-def _max(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _max(control: Flow, *args: Any, **kwargs: Any) -> Any:
     return _extreme(control, max, torch.sym_max, args, kwargs)
 
 
 @traced_for(min)
-def _min(control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _min(control: Flow, *args: Any, **kwargs: Any) -> Any:
     return _extreme(control, min, torch.sym_min, args, kwargs)
 
 
-def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
+def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
     items = args
     if len(args) == 1:
         sequence = control.sequence(args[0])
@@ -60,7 +58,7 @@ def _extreme(control: ControlFlow, plain: Any, symbolic: Any, args: Any, kwargs:
     return best[0]
 
 
-def _own_order(control: ControlFlow, ranks: list[Any]) -> bool:
+def _own_order(control: Flow, ranks: list[Any]) -> bool:
     """Whether a class of the user's tells the order, which may be decided by a tensor."""
     return any(control.own_method(rank, name) for rank in ranks for name in ("__lt__", "__gt__"))
 
@@ -69,7 +67,7 @@ def _key(function: Any) -> Any:
     return None if function is None else RUNTIME_FUNCTIONS.traced(function)
 
 
-def _extreme_of_open(control: ControlFlow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
+def _extreme_of_open(control: Flow, items: Any, plain: Any, kwargs: dict[str, Any]) -> Any:
     whole = _open_list(items)
     if "default" in kwargs:
         given = {name: value for name, value in kwargs.items() if name != "default"}
@@ -106,7 +104,7 @@ def _best(whole: Any, key: Callable[[Any], Any], plain: Any) -> Any:
 
 
 @traced_for(sorted)
-def _sorted(control: ControlFlow, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+def _sorted(control: Flow, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
     """A plain number of traced items is sorted by comparing neighbours, as a network of branches."""
     if control.sequence(items) is not None:
         return _sorted_open(_open_list(items), _key(key), reverse)
@@ -176,7 +174,7 @@ def _numbers_first(ranks: Rows) -> list[torch.Tensor]:
 
 
 def _places(plain: Any, before: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def place(control: ControlFlow, items: Any, item: Any, *bounds: Any, **options: Any) -> Any:
+    def place(control: Flow, items: Any, item: Any, *bounds: Any, **options: Any) -> Any:
         """As many as come before it."""
         if bounds or options or not (control.sequence(items) is not None or _is_traced((item, *items))):
             return plain(items, item, *bounds, **options)
@@ -192,12 +190,12 @@ traced_for(bisect.bisect_left)(_places(bisect.bisect_left, RUNTIME_FUNCTIONS.lt)
 traced_for(bisect.bisect_right)(_places(bisect.bisect_right, RUNTIME_FUNCTIONS.le))
 
 
-def _is_heap_of_traced(control: ControlFlow, heap: Any, *items: Any) -> bool:
+def _is_heap_of_traced(control: Flow, heap: Any, *items: Any) -> bool:
     return control.sequence(heap) is not None or _is_traced((*items, *heap))
 
 
 @traced_for(heapq.heappush)
-def _heappush(control: ControlFlow, heap: Any, item: Any) -> None:
+def _heappush(control: Flow, heap: Any, item: Any) -> None:
     if not _is_heap_of_traced(control, heap, item):
         heapq.heappush(heap, item)
         return
@@ -206,7 +204,7 @@ def _heappush(control: ControlFlow, heap: Any, item: Any) -> None:
 
 
 @traced_for(heapq.heappop)
-def _heappop(control: ControlFlow, heap: Any) -> Any:
+def _heappop(control: Flow, heap: Any) -> Any:
     if not _is_heap_of_traced(control, heap):
         return heapq.heappop(heap)
     last = _plain_heap(heap).pop()
@@ -218,7 +216,7 @@ def _heappop(control: ControlFlow, heap: Any) -> Any:
 
 
 @traced_for(heapq.heapify)
-def _heapify(control: ControlFlow, heap: Any) -> None:
+def _heapify(control: Flow, heap: Any) -> None:
     if not _is_heap_of_traced(control, heap):
         heapq.heapify(heap)
         return
@@ -274,17 +272,17 @@ def _either(test: Any, then: Any, orelse: Any) -> Any:
 
 
 @traced_for(heapq.nsmallest)
-def _nsmallest(control: ControlFlow, count: Any, items: Any, key: Any = None) -> Any:
+def _nsmallest(control: Flow, count: Any, items: Any, key: Any = None) -> Any:
     return RUNTIME_FUNCTIONS.list_(_sorted(control, items, key=key))[:count]
 
 
 @traced_for(heapq.nlargest)
-def _nlargest(control: ControlFlow, count: Any, items: Any, key: Any = None) -> Any:
+def _nlargest(control: Flow, count: Any, items: Any, key: Any = None) -> Any:
     return RUNTIME_FUNCTIONS.list_(_sorted(control, items, key=key, reverse=True))[:count]
 
 
 @traced_for(statistics.mean, statistics.fmean)
-def _mean(control: ControlFlow, items: Any, *weights: Any, **options: Any) -> Any:
+def _mean(control: Flow, items: Any, *weights: Any, **options: Any) -> Any:
     numbers = list(items) if control.sequence(items) is None else items
     if weights or options or not _is_heap_of_traced(control, numbers):
         return statistics.fmean(numbers, *weights, **options) if weights or options else statistics.mean(numbers)
@@ -293,7 +291,7 @@ def _mean(control: ControlFlow, items: Any, *weights: Any, **options: Any) -> An
 
 
 def _spread(plain: Any, missing: int, root: bool) -> Callable[..., Any]:
-    def spread(control: ControlFlow, items: Any, *centre: Any) -> Any:
+    def spread(control: Flow, items: Any, *centre: Any) -> Any:
         numbers = RUNTIME_FUNCTIONS.traced(list)(items)
         if centre or not _is_heap_of_traced(control, numbers):
             return plain(numbers, *centre)

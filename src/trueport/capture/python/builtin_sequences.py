@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from trueport.capture.containers.generators import Generated
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import unbind
-from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.sets import TracedSet
 from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.python.builtin_functions import as_bool, plain_number, traced_for
+from trueport.capture.recording.flow import Flow
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 _TRACED = (torch.Tensor, *Symbolic)
 
 
 @traced_for(range)
-def _range(control: ControlFlow, *bounds: Any) -> Any:
+def _range(control: Flow, *bounds: Any) -> Any:
     if not any(isinstance(b, _TRACED) for b in bounds):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -50,7 +47,7 @@ def _range(control: ControlFlow, *bounds: Any) -> Any:
 
 
 @traced_for(sum)
-def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
+def _sum(control: Flow, items: Any, start: Any = 0) -> Any:
     if control.sequence(items) is None:
         return sum(items, start)
     rows, back = rows_of(control, items)
@@ -58,20 +55,20 @@ def _sum(control: ControlFlow, items: Any, start: Any = 0) -> Any:
 
 
 @traced_for(any)
-def _any(control: ControlFlow, items: Any) -> Any:
+def _any(control: Flow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return as_bool(control, rows_of(control, items)[0].any())
     return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))
 
 
 @traced_for(all)
-def _all(control: ControlFlow, items: Any) -> Any:
+def _all(control: Flow, items: Any) -> Any:
     if control.sequence(items) is not None:
         return as_bool(control, rows_of(control, items)[0].all())
     return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))
 
 
-def rows_of(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
+def rows_of(control: Flow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
     """All items along a first axis, and what makes a result of them what Python would give: numbers give numbers."""
     if isinstance(items, torch.Tensor):
         return items, lambda result: result
@@ -87,7 +84,7 @@ def rows_of(control: ControlFlow, items: Any) -> tuple[torch.Tensor, Callable[[t
 
 
 @traced_for(enumerate)
-def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
+def _enumerate(control: Flow, items: Any, start: int = 0) -> Any:
     if isinstance(items, Generated):
         return items.enumerated(start)
     sequence = control.sequence(items)
@@ -97,7 +94,7 @@ def _enumerate(control: ControlFlow, items: Any, start: int = 0) -> Any:
 
 
 @traced_for(zip)
-def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
+def _zip(control: Flow, *iterables: Any, **kwargs: Any) -> Any:
     if len(iterables) > 1 and isinstance(iterables[0], OfOpenLength) and len(set(map(id, iterables))) == 1:
         return iterables[0].several(len(iterables))
     if all(control.sequence(items) is None for items in iterables):
@@ -112,7 +109,7 @@ def _zip(control: ControlFlow, *iterables: Any, **kwargs: Any) -> Any:
     )
 
 
-def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
+def _sequence(control: Flow, items: Any) -> OpenSequence:
     """Something that is gone through together with something of open length."""
     found = control.sequence(items)
     if found is not None:
@@ -132,25 +129,8 @@ def _sequence(control: ControlFlow, items: Any) -> OpenSequence:
     return OpenSequence(len(plain), plain.__getitem__, len(plain))
 
 
-def opened(endless: Any) -> OpenSequence:
-    """What `itertools.count` or `itertools.cycle` gives from here on, by its number."""
-    if isinstance(endless, itertools.cycle):
-        return _cycled(endless)
-    first, second = itertools.islice(copy.copy(endless), 2)
-    return OpenSequence(None, lambda i: first + i * (second - first))
-
-
-def _cycled(items: Any) -> OpenSequence:
-    """`itertools.cycle` of plain things, which are looked up by the number of the round."""
-    _, (left,), (taken, *_) = copy.copy(items).__reduce__()
-    if taken:
-        refuse("a cycle that was begun goes on together with something of open length", "make it where it is used")
-    plain = list(left)
-    return OpenSequence(None, lambda i: RUNTIME_FUNCTIONS.item(plain, i % len(plain)))
-
-
 @traced_for(reversed)
-def _reversed(control: ControlFlow, items: Any) -> Any:
+def _reversed(control: Flow, items: Any) -> Any:
     sequence = control.sequence(items)
     if sequence is None:
         return reversed(items)
@@ -164,7 +144,7 @@ def _reversed(control: ControlFlow, items: Any) -> Any:
 
 
 @traced_for(map)
-def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) -> Any:
+def _map(control: Flow, function: Callable[..., Any], *iterables: Any) -> Any:
     function = RUNTIME_FUNCTIONS.traced(function)
     if len(iterables) == 1 and isinstance(iterables[0], Generated):
         return iterables[0].mapped(function)
@@ -175,7 +155,7 @@ def _map(control: ControlFlow, function: Callable[..., Any], *iterables: Any) ->
 
 
 @traced_for(list)
-def _list(control: ControlFlow, *args: Any) -> Any:
+def _list(control: Flow, *args: Any) -> Any:
     if args and isinstance(args[0], Generated):
         return args[0].collected()
     sequence = control.sequence(args[0]) if args else None
@@ -184,7 +164,7 @@ def _list(control: ControlFlow, *args: Any) -> Any:
 
 
 @traced_for(tuple)
-def _tuple(control: ControlFlow, *args: Any) -> Any:
+def _tuple(control: Flow, *args: Any) -> Any:
     if args and isinstance(args[0], Generated):
         args = (args[0].collected(),)
     sequence = control.sequence(args[0]) if args else None
@@ -195,7 +175,7 @@ def _tuple(control: ControlFlow, *args: Any) -> Any:
     return made
 
 
-def _all_of(control: ControlFlow, items: Any, sequence: OpenSequence) -> Any:
+def _all_of(control: Flow, items: Any, sequence: OpenSequence) -> Any:
     """A list of its own of what has an open length: the same items, which are gone through only where one must."""
     if is_open(items):
         made = TracedList.of(items.held)
@@ -209,5 +189,5 @@ def _all_of(control: ControlFlow, items: Any, sequence: OpenSequence) -> Any:
 
 
 @traced_for(set)
-def _set(control: ControlFlow, *args: Any) -> Any:
+def _set(control: Flow, *args: Any) -> Any:
     return TracedSet(*args) if not args or control.sequence(args[0]) is None else set(*args)

@@ -9,7 +9,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,11 +17,9 @@ from trueport.capture.containers.generators import Emit, Generated
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.python.builtin_functions import traced_for
+from trueport.capture.recording.flow import Flow
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 Stopped = Callable[[], Any]
 
@@ -38,7 +36,7 @@ def _nothing(*_: Any) -> None:
     return None
 
 
-def _is_open(control: ControlFlow, items: Any) -> bool:
+def _is_open(control: Flow, items: Any) -> bool:
     return isinstance(items, Generated) or control.sequence(items) is not None
 
 
@@ -49,7 +47,7 @@ def _holds_traced(items: Any) -> bool:
 
 
 @traced_for(filter)
-def _filter(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any) -> Any:
+def _filter(control: Flow, test: Callable[[Any], Any] | None, items: Any) -> Any:
     if not _is_open(control, items) and not _holds_traced(items):
         return filter(test, items)
 
@@ -60,14 +58,14 @@ def _filter(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any)
 
 
 @traced_for(itertools.filterfalse)
-def _filterfalse(control: ControlFlow, test: Callable[[Any], Any] | None, items: Any) -> Any:
+def _filterfalse(control: Flow, test: Callable[[Any], Any] | None, items: Any) -> Any:
     if not _is_open(control, items) and not _holds_traced(items):
         return itertools.filterfalse(test, items)
     return _filter(control, lambda item: control.negate(item if test is None else test(item)), items)
 
 
 @traced_for(itertools.tee)
-def _tee(control: ControlFlow, items: Any, count: int = 2) -> Any:
+def _tee(control: Flow, items: Any, count: int = 2) -> Any:
     if not _is_open(control, items):
         return itertools.tee(items, count)
     if isinstance(items, Generated):
@@ -76,7 +74,7 @@ def _tee(control: ControlFlow, items: Any, count: int = 2) -> Any:
 
 
 @traced_for(functools.reduce)
-def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
+def _reduce(control: Flow, function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
     function = RUNTIME_FUNCTIONS.traced(function)
     if not _is_open(control, items):
         return functools.reduce(function, items, *initial)
@@ -93,7 +91,7 @@ def _reduce(control: ControlFlow, function: Callable[[Any, Any], Any], items: An
 
 
 @traced_for(itertools.accumulate)
-def _accumulate(control: ControlFlow, items: Any, func: Any = operator.add, *, initial: Any = None) -> Any:
+def _accumulate(control: Flow, items: Any, func: Any = operator.add, *, initial: Any = None) -> Any:
     func = RUNTIME_FUNCTIONS.traced(func)
     if not _is_open(control, items):
         return itertools.accumulate(items, func, initial=initial)
@@ -114,7 +112,7 @@ def _accumulate(control: ControlFlow, items: Any, func: Any = operator.add, *, i
 
 
 @traced_for(itertools.chain)
-def _chain(control: ControlFlow, *several: Any) -> Any:
+def _chain(control: Flow, *several: Any) -> Any:
     if not any(_is_open(control, items) for items in several):
         return itertools.chain(*several)
 
@@ -126,7 +124,7 @@ def _chain(control: ControlFlow, *several: Any) -> Any:
 
 
 @traced_for(itertools.product)
-def _product(control: ControlFlow, *several: Any, repeat: int = 1) -> Any:
+def _product(control: Flow, *several: Any, repeat: int = 1) -> Any:
     if not any(_is_open(control, items) for items in several):
         return itertools.product(*several, repeat=repeat)
     axes = [RUNTIME_FUNCTIONS.traced(list)(items) for items in several] * repeat
@@ -145,7 +143,7 @@ def _product(control: ControlFlow, *several: Any, repeat: int = 1) -> Any:
 
 
 @traced_for(itertools.takewhile)
-def _takewhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> Any:
+def _takewhile(control: Flow, test: Callable[[Any], Any], items: Any) -> Any:
     if not _is_open(control, items) and not _holds_traced(items):
         return itertools.takewhile(test, items)
 
@@ -163,7 +161,7 @@ def _takewhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> 
 
 
 @traced_for(itertools.dropwhile)
-def _dropwhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> Any:
+def _dropwhile(control: Flow, test: Callable[[Any], Any], items: Any) -> Any:
     if not _is_open(control, items) and not _holds_traced(items):
         return itertools.dropwhile(test, items)
 
@@ -180,7 +178,7 @@ def _dropwhile(control: ControlFlow, test: Callable[[Any], Any], items: Any) -> 
 
 
 @traced_for(itertools.compress)
-def _compress(control: ControlFlow, items: Any, selectors: Any) -> Any:
+def _compress(control: Flow, items: Any, selectors: Any) -> Any:
     if not any(_is_open(control, each) or _holds_traced(each) for each in (items, selectors)):
         return itertools.compress(items, selectors)
 
@@ -192,7 +190,7 @@ def _compress(control: ControlFlow, items: Any, selectors: Any) -> Any:
 
 
 @traced_for(itertools.starmap)
-def _starmap(control: ControlFlow, function: Callable[..., Any], items: Any) -> Any:
+def _starmap(control: Flow, function: Callable[..., Any], items: Any) -> Any:
     function = RUNTIME_FUNCTIONS.traced(function)
     if not _is_open(control, items):
         return itertools.starmap(function, items)
@@ -200,7 +198,7 @@ def _starmap(control: ControlFlow, function: Callable[..., Any], items: Any) -> 
 
 
 @traced_for(itertools.pairwise)
-def _pairwise(control: ControlFlow, items: Any) -> Any:
+def _pairwise(control: Flow, items: Any) -> Any:
     if not _is_open(control, items):
         return itertools.pairwise(items)
     whole = RUNTIME_FUNCTIONS.traced(list)(items)
@@ -208,14 +206,14 @@ def _pairwise(control: ControlFlow, items: Any) -> Any:
 
 
 @traced_for(itertools.islice)
-def _islice(control: ControlFlow, items: Any, *bounds: Any) -> Any:
+def _islice(control: Flow, items: Any, *bounds: Any) -> Any:
     if not _is_open(control, items) and not any(isinstance(bound, Symbolic) for bound in bounds):
         return itertools.islice(items, *bounds)
     return RUNTIME_FUNCTIONS.traced(list)(items)[slice(*bounds)]
 
 
 @traced_for(itertools.combinations)
-def _combinations(control: ControlFlow, items: Any, r: int) -> Any:
+def _combinations(control: Flow, items: Any, r: int) -> Any:
     if not _is_open(control, items):
         return itertools.combinations(items, r)
     whole = RUNTIME_FUNCTIONS.traced(list)(items)
@@ -234,7 +232,7 @@ def _combinations(control: ControlFlow, items: Any, r: int) -> Any:
 
 
 @traced_for(itertools.zip_longest)
-def _zip_longest(control: ControlFlow, *several: Any, fillvalue: Any = None) -> Any:
+def _zip_longest(control: Flow, *several: Any, fillvalue: Any = None) -> Any:
     if not any(_is_open(control, items) for items in several):
         return itertools.zip_longest(*several, fillvalue=fillvalue)
     wholes = [RUNTIME_FUNCTIONS.traced(list)(items) for items in several]

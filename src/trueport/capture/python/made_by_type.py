@@ -7,7 +7,7 @@ they are given, they are said by functions that take those.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,10 +15,8 @@ from trueport.capture.containers.lists import is_open
 from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for, tensor_of
 from trueport.capture.python.arrays import as_tensor
 from trueport.capture.python.builtin_functions import plain_number, traced_for
+from trueport.capture.recording.flow import Flow
 from trueport.torch_internals import Array
-
-if TYPE_CHECKING:
-    from trueport.capture.branches.control_flow import ControlFlow
 
 TYPES = {
     "Tensor": None,
@@ -35,7 +33,7 @@ TYPES = {
 }
 
 
-def _made(name: str, control: ControlFlow, *args: Any, **kwargs: Any) -> Any:
+def _made(name: str, control: Flow, *args: Any, **kwargs: Any) -> Any:
     if not kwargs and any(holds_traced(each) for each in args):
         return of_sizes_or_items(TYPES[name] or torch.get_default_dtype(), *args)
     return getattr(torch, name)(*args, **kwargs)
@@ -65,7 +63,7 @@ for _name in TYPES:
 
 
 @traced_for(torch.Size)
-def _size(control: ControlFlow, *args: Any) -> torch.Size:
+def _size(control: Flow, *args: Any) -> torch.Size:
     """`torch.Size([h, w])` of tensors of one number: torch takes numbers only, and asks no tensor for its own."""
     return torch.Size(*([plain_number(each) for each in given] if isinstance(given, list) else given for given in args))
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+import sympy
 import torch
 
 from trueport.capture.decompositions.shapes import RESULTS
@@ -67,7 +68,7 @@ class Recording(ABC):
         self.places = Places()
         self.swallowed = Swallowed(self.places)
         self.demand = demand
-        self.symbols = Symbols(self.places, lambda expr: self.demand.asked(expr, self.places, self.symbols))
+        self.symbols = Symbols(self.places, self._asked)
         self.memory = Memory(self.symbols)
         self.owned = Owned(model)
         self.constants = Constants()
@@ -85,6 +86,9 @@ class Recording(ABC):
     @abstractmethod
     def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """What a data-dependent operator gives for constants of the model, as a fake tensor; None where it is open."""
+
+    def _asked(self, expr: sympy.Basic) -> bool:
+        return self.demand.asked(expr, self.places, self.symbols.size_symbols)
 
     def record(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Note one ATen call on fake tensors, and give what it returns."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import torch
 
-from trueport.capture.decompositions.shapes import CannotBeCarried
 from trueport.capture.graph import Control, Node, Value
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 
 aten = torch.ops.aten
 

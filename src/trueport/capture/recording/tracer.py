@@ -19,7 +19,6 @@ import torch
 from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.decompositions.quantised import after as after_quantised
 from trueport.capture.decompositions.quantised import grid_among
-from trueport.capture.decompositions.shapes import CannotBeCarried
 from trueport.capture.graph import Region, Value, Weight
 from trueport.capture.recording.adoption import Adoption, is_real
 from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
@@ -32,6 +31,7 @@ from trueport.capture.recording.sharing import Again
 from trueport.capture.recording.ways import IsLeaf, Way, Ways, meets_complex
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.recording.writes import Writes
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.demand import Demand
 from trueport.capture.values.disagreement import Disagreement
 from trueport.source import Place

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
-from trueport.capture.decompositions.shapes import CannotBeCarried
-from trueport.errors import Unwinding
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.capture.stops.restarts import WritesInPlace
 from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
 
 aten = torch.ops.aten
@@ -44,10 +44,6 @@ def meets_complex(args: Sequence[Any]) -> bool:
         if found:
             return True
     return False
-
-
-class WritesInPlace(Unwinding):
-    """The hopeful trace met a write; start again with full functionalisation. No `except Exception` stops it."""
 
 
 class Way(Enum):

@@ -6,16 +6,17 @@ import dis
 import functools
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import sympy
 
 from trueport.capture.stops.failures import place_of
+from trueport.capture.stops.restarts import NeedsRewrite, NeedsTail
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
-from trueport.errors import ExportError, Unwinding
+from trueport.errors import ExportError
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
@@ -24,7 +25,6 @@ from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 
 if TYPE_CHECKING:
-    from trueport.capture.recording.symbols import Symbols
     from trueport.capture.stops.places import Places
 
 
@@ -38,29 +38,9 @@ _MOST_TAILS = 6
 _MOST_FORKS = 8
 
 
-class NeedsRewrite(Unwinding):
-    """The trace met a decision in a function that is not rewritten yet. No `except Exception` stops it."""
-
-    def __init__(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
-        """`roots` are objects near which functions that run the code are likely to be found."""
-        super().__init__(code.co_qualname)
-        self.code, self.place, self.roots = code, place, roots
-
-
 def _traced(kind: type) -> Callable[[], Any]:
     """What makes a list or a deque that may be left open, in place of the type: `field(default_factory=list)`."""
     return lambda: RUNTIME_FUNCTIONS.traced(kind)()
-
-
-class NeedsTail(Unwinding):
-    """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm.
-
-    Or something else was exchanged, and the trace has to start again.
-    """
-
-    def __init__(self, line: int) -> None:
-        super().__init__(f"line {line}")
-        self.line = line
 
 
 class Demand:
@@ -82,15 +62,18 @@ class Demand:
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
-    def asked(self, expr: sympy.Basic, places: Places, symbols: Symbols) -> bool:
-        """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it."""
+    def asked(self, expr: sympy.Basic, places: Places, sizes: Container[sympy.Basic]) -> bool:
+        """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it.
+
+        `sizes` are the symbols of free sizes.
+        """
         frame = places.deciding_frame()
         if frame is None:
             self.require(places.frame_calling(ASKING_IN_C), places)
             return False
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.
-        branches = not isinstance(expr, sympy.Expr) and all(s in symbols.size_symbols for s in expr.free_symbols)
+        branches = not isinstance(expr, sympy.Expr) and all(s in sizes for s in expr.free_symbols)
         if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
             return True
         if Where(frame.f_code.co_filename, 1).is_standard:  # written for plain numbers: what calls it can do otherwise

@@ -11,10 +11,10 @@ import re
 import traceback
 from types import TracebackType
 
-from trueport.capture.decompositions.shapes import CannotBeCarried
-from trueport.capture.recording.ways import WritesInPlace
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import reads_unbound
+from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.stops.stubs import fake_kernel_stub
 from trueport.capture.values.disagreement import Disagreement, held_disagreement
 from trueport.diagnostics.base import Diagnostic, Severity

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trueport.capture.containers.lists import plain_leaves
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
