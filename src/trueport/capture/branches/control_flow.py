@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 
+from trueport.capture import limits
 from trueport.capture.branches.arms import Arm
 from trueport.capture.branches.forks import Forking, Forks
 from trueport.capture.branches.handing_on import HandingOn
@@ -43,10 +44,6 @@ from trueport.errors import ExportError
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
-
-
-_MANY_ROUNDS = 16
-"""Of a plain range: fewer are written out, although a traced value may end the loop."""
 
 
 class ControlFlow(HandingOn):
@@ -273,7 +270,7 @@ class ControlFlow(HandingOn):
         """
 
         def rounds() -> Any:
-            for _ in range(_MANY_ROUNDS):
+            for _ in range(limits.ROUNDS_TRIED):
                 test = round()
                 truth = self.truth(test)
                 if truth is not True or test is True:
@@ -342,7 +339,7 @@ class ControlFlow(HandingOn):
 
         Where a round needs its number as a plain one, the rounds are written out like those of any plain range.
         """
-        if not isinstance(over, range) or len(over) < _MANY_ROUNDS:
+        if not isinstance(over, range) or len(over) < limits.ROUNDS_WRITTEN_OUT:
             return False
 
         def first() -> Any:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import sympy
 import torch
 
+from trueport.capture import limits
 from trueport.capture.branches.arms import Arm
 from trueport.capture.recording.recording import Recorded, Reuse
 from trueport.capture.recording.tracer import Tracer
@@ -23,11 +24,6 @@ from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
 from trueport.rewrite.runtime import State
 from trueport.source import Place
-
-_MOST_WAYS = 8
-"""Branches that one statement is run for: each may double it."""
-_MOST_FORKINGS = 200
-"""In one trace, of all statements: those in the arms of others are run for each of theirs."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Forks:
     def __init__(self, control: Branching) -> None:
         self._control = control
         self._runs: list[Run | None] = [None]
-        self._left = _MOST_FORKINGS
+        self._left = int(limits.FORKINGS)
 
     @property
     def run(self) -> Run | None:
@@ -104,8 +100,14 @@ class Forks:
 
     def fork(self, run: Run | None, number: int, test: Any) -> None:
         """Begin the statement anew, for each way through this branch. Returns where there is none, or too many ways."""
-        off = self._control.tracer.demand.forks_off
-        if run is not None and not off and len(run.settled) < _MOST_WAYS and self._left > 0:
+        demand = self._control.tracer.demand
+        if run is None or demand.forks_off:
+            return
+        if len(run.settled) >= limits.WAYS:
+            demand.reached.append(limits.WAYS)
+        elif self._left <= 0:
+            demand.reached.append(limits.FORKINGS)
+        else:
             self._left -= 1
             raise Forking(run, number, test, self._control.tracer.places.here())
 

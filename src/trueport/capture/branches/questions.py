@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.containers import choices
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.generators import Generated
@@ -32,9 +33,6 @@ from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
-
-_MOST_UNKNOWN = 1000
-"""Rounds of a loop that a traced value ends, over an iterable that does not tell its length."""
 
 
 class Questions(ABC):
@@ -160,10 +158,11 @@ class Questions(ABC):
     def stopped_early(self, over: Any, count: int) -> None:
         if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
             self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
-        if count > _MOST_UNKNOWN and not isinstance(over, Sized):
+        if count > limits.ROUNDS_OF_UNKNOWN and not isinstance(over, Sized):
             refuse(
                 "a traced value ends this loop, and what it goes through gives ever more items",
                 "use a `while` loop, or a generator of the model's own",
+                limits.ROUNDS_OF_UNKNOWN,
             )
 
     def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:

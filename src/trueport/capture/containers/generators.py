@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
-
-_MOST = 4096
-"""Items of a generator that is put into a list, above which it is taken to have no end."""
 
 Emit = Callable[[Any], None]
 Run = Callable[[Emit, Callable[[], Any]], None]
@@ -57,8 +55,12 @@ class Generated:
 
             def emit(item: Any) -> None:
                 items.append(item if each is None else each(item))
-                if not items.is_open and len(items) > _MOST:
-                    _refuse(f"a generator gives more than {_MOST} items, and all of them are put into a list")
+                if not items.is_open and len(items) > limits.ITEMS_OF_A_GENERATOR:
+                    _refuse(
+                        f"a generator gives more than {int(limits.ITEMS_OF_A_GENERATOR)} items,"
+                        " and all of them are put into a list",
+                        limit=limits.ITEMS_OF_A_GENERATOR,
+                    )
 
             self.push(emit, lambda: False)
         return self._collected
@@ -96,13 +98,19 @@ def _by_hand() -> Any:
     )
 
 
-def _refuse(what: str, fix: str = "go through it with a `for`, or collect the values in a list and return it") -> Any:
+def _refuse(
+    what: str,
+    fix: str = "go through it with a `for`, or collect the values in a list and return it",
+    limit: limits.Limit | None = None,
+) -> Any:
     raise ExportError(
         [
             CannotRewrite(
                 message=what,
                 label="decided when the model runs",
+                seen=() if limit is None else (limit.reached,),
                 fix=fix,
+                facts={} if limit is None else limit.facts,
             )
         ]
     )

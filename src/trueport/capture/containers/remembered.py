@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.containers.choices import looked_up
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.stepping import ByPosition
@@ -21,9 +22,6 @@ from trueport.load.structures import flatten
 
 if TYPE_CHECKING:
     from trueport.capture.recording.tracer import Tracer
-
-_MOST = 4096
-"""Items of an iterator, above which it is taken to have no end."""
 
 
 class Remembered(ByPosition):
@@ -63,8 +61,12 @@ class Remembered(ByPosition):
         return True
 
     def _count(self) -> int:
-        if self._gave(_MOST):
-            refuse("a traced value says how far an iterator is that gives ever more items", "index a list instead")
+        if self._gave(limits.ITEMS_OF_AN_ITERATOR):
+            refuse(
+                "a traced value says how far an iterator is that gives ever more items",
+                "index a list instead",
+                limits.ITEMS_OF_AN_ITERATOR,
+            )
         return len(self._given)
 
     def _item(self, place: int) -> Any:

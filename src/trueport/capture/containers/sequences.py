@@ -10,17 +10,19 @@ from typing import Any
 
 import torch
 
+from trueport.capture.limits import Limit
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
 from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import outside_all_modes
 
 
-def refuse(what: str, fix: str) -> Any:
+def refuse(what: str, fix: str, limit: Limit | None = None) -> Any:
     """Something is done to an open sequence that only rewritten code may do, or that nobody may."""
     if TRACE.trace is not None:
         TRACE.trace.rewrite_caller()
-    raise ExportError([OpenLength(message=what, fix=fix)])
+    seen, facts = ((), {}) if limit is None else ((limit.reached,), limit.facts)
+    raise ExportError([OpenLength(message=what, seen=seen, fix=fix, facts=facts)])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.effects.nearby import classes_near, rooms_near
 from trueport.capture.effects.world import World
 from trueport.capture.recording.held import Held, held_by
@@ -19,7 +20,6 @@ from trueport.source import Where
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
 _TENSOR_DICTS = ("_parameters", "_buffers")
-_FEW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Surroundings:
             for holder, names in self._holders
             if _is_users_own(holder)
             for value in (*_containers_in(names), *_objects_in(names))
-            if not isinstance(value, (dict, list, set, deque)) or len(value) <= _FEW
+            if not isinstance(value, (dict, list, set, deque)) or len(value) <= limits.ITEMS_OF_A_GLOBAL
         ]
         """Those of files that the user wrote, which the arms of a branch may change; no vocabularies."""
         self._kept = World(self.users)

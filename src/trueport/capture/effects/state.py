@@ -18,6 +18,7 @@ from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight,
 from trueport.capture.recording.constants import values_in
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.weights import MemoryKey, memory_key
+from trueport.capture.stops.restarts import Restarting
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.source import Place
@@ -34,11 +35,11 @@ class State(Enum):
     INPUTS_OUTPUTS = "inputs-outputs"
 
 
-class ReadsState(Exception):
+class ReadsState(Restarting):
     """The trace took a tensor's present value for a constant, and it is state that becomes an input: trace again."""
 
     def __init__(self, tensors: frozenset[MemoryKey]) -> None:
-        super().__init__()
+        super().__init__("a tensor that is state was taken for a constant: it becomes an input")
         self.tensors = tensors
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import Parts, TracedList
 from trueport.capture.containers.sequences import is_plain_iterator
@@ -30,7 +31,6 @@ from trueport.torch_internals import memory_of
 if TYPE_CHECKING:
     from trueport.capture.recording.tracer import Tracer
 
-_DEPTH = 5
 _OF_THE_LIBRARY = (UserDict, ChainMap, ExitStack)
 """Objects of the standard library that hold what the user puts into them."""
 _FOREIGN = ("torch", "builtins", "types", "trueport")
@@ -82,7 +82,7 @@ class World:
             if isinstance(root, type):
                 self._keep_class(root)
             else:
-                self._keep(root, _DEPTH)
+                self._keep(root, limits.DEPTH_OF_CHANGES)
 
     def _keep(self, value: Any, depth: int) -> None:
         if isinstance(value, torch.nn.Module):

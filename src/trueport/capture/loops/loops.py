@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.containers.lists import Unfilled
 from trueport.capture.graph import Region
 from trueport.capture.loops.learning import Learner
@@ -22,8 +23,6 @@ from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
 from trueport.rewrite.runtime import State
-
-_MOST_ATTEMPTS = 20
 
 
 class Loops:
@@ -66,7 +65,7 @@ class Loops:
 
     def _run(self, plan: Plan, rounds: Rounds, learner: Learner, step: Step, trips: Any, first: Any) -> bool:
         first_round = False
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(limits.LOOP_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()
             try:
                 traced = rounds.trace(step, 0 if first_round else None)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.effects.last_values import LastValues
 from trueport.capture.effects.world import Change, fill
 from trueport.capture.graph import Region, Value
@@ -191,7 +192,9 @@ class Plan:
                 ArmsDisagree(
                     message="what this loop carries from round to round did not settle",
                     place=self.place,
+                    seen=(limits.LOOP_ATTEMPTS.reached,),
                     fix="give the names that the loop changes their final dtype, rank and structure before it",
+                    facts=limits.LOOP_ATTEMPTS.facts,
                 )
             ]
         )

@@ -202,7 +202,7 @@ class Results:
     def _stands_for(self, wrapper: torch.Tensor, item: Any, traced: Round) -> None:
         """The list holds the very tensors that rounds appended; out of date where a later round writes one of them.
 
-        Where it is a view, `loop_views` tells whether that may be.
+        Where it is a view, `views.py` tells whether that may be.
         """
         tracer, sharing = self._tracer, self._tracer.writes.sharing
         whole = [v for leaf in flatten(item, "item")[0] if isinstance(v := leaf.value, torch.Tensor)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.parts import Parts, no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
@@ -113,7 +114,7 @@ def _sorted(control: Flow, items: Any, *, key: Any = None, reverse: bool = False
     ranks = [rank for _, rank in pairs]
     if not any(map(_is_traced, ranks)) and not _own_order(control, ranks):
         return sorted((item for item, _ in pairs), key=key, reverse=reverse)
-    if len(pairs) > _FEW:
+    if len(pairs) > limits.ITEMS_COMPARED:
         with contextlib.suppress(NotAlike):
             return control.new_list(_in_order([item for item, _ in pairs], [rank for _, rank in pairs], reverse))
     for end in range(len(pairs) - 1, 0, -1):
@@ -127,10 +128,6 @@ def _sorted(control: Flow, items: Any, *, key: Any = None, reverse: bool = False
             )
             pairs[i : i + 2] = swapped
     return control.new_list(item for item, _ in pairs)
-
-
-_FEW = 4
-"""Items that are sorted by comparing neighbours."""
 
 
 def _in_order(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
@@ -226,13 +223,11 @@ def _heapify(control: Flow, heap: Any) -> None:
 
 def _plain_heap(heap: Any) -> TracedList:
     """A list that arms may change, of a few items: which place is whose is decided by comparisons, as in `heapq`."""
-    if isinstance(heap, TracedList) and not heap.is_open and len(heap) <= _MOST_IN_A_HEAP:
+    if isinstance(heap, TracedList) and not heap.is_open and len(heap) <= limits.ITEMS_IN_A_HEAP:
         return heap
-    refuse("a heap holds traced items, and many of them or an open number", "sort them: torch.sort")
+    full = limits.ITEMS_IN_A_HEAP if isinstance(heap, TracedList) and not heap.is_open else None
+    refuse("a heap holds traced items, and many of them or an open number", "sort them: torch.sort", full)
     raise AssertionError("a refusal is never silent")
-
-
-_MOST_IN_A_HEAP = 16
 
 
 def _move_up(heap: TracedList, start: int, place: int) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.capture.graph import Control, Node, Number, Value, Weight
 from trueport.source import Place
 from trueport.torch_internals import OpOverload, outside_all_modes
-
-_MOST_ELEMENTS = 1 << 24
 
 
 class _NotConstant(Exception):
@@ -94,7 +93,7 @@ class Constants:
             if any(not isinstance(s, int) for s in argument.shape):
                 raise _NotConstant
             real = self._evaluate(argument)
-            if real.numel() > _MOST_ELEMENTS:
+            if real.numel() > limits.ELEMENTS_OF_A_CONSTANT:
                 raise _NotConstant
             return real
         if isinstance(argument, Number):

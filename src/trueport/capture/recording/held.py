@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from trueport.capture import limits
 from trueport.load.values import attributes_of
 
-_DEPTH = 4
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 
@@ -52,7 +52,12 @@ def held_by(model: torch.nn.Module) -> Iterator[Held]:
             continue
         for name, value in vars(module).items():
             registry = name in _REGISTRIES or name.endswith("_hooks")
-            yield from _within(value, Held(f"{path}.{name}" if path else name, None, registry=registry), _DEPTH, seen)
+            yield from _within(
+                value,
+                Held(f"{path}.{name}" if path else name, None, registry=registry),
+                limits.DEPTH_OF_ATTRIBUTES,
+                seen,
+            )
 
 
 def _within(value: Any, at: Held, depth: int, seen: set[int]) -> Iterator[Held]:

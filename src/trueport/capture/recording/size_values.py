@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from trueport.capture import limits
 from trueport.capture.graph import Number, Value
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.symbols import Symbols
@@ -22,8 +23,6 @@ aten = torch.ops.aten
 Elements = np.ndarray[Any, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MOST_ELEMENTS = 16
-_MOST_STEPS = 64
 _INTEGERS = (torch.int64, torch.int32)
 _RULES: dict[Any, Callable[..., Any]] = {}
 
@@ -41,7 +40,7 @@ class SizeValues:
     def number(self, value: Value) -> Any | None:
         """The one element of a tensor, or None where it is not known as an expression of sizes."""
         try:
-            return self._elements(value, _MOST_STEPS).item()
+            return self._elements(value, limits.STEPS_TO_SIZES).item()
         except _Unknown:
             return None
 
@@ -57,13 +56,13 @@ class SizeValues:
         returned = rule(*(self._argument(a, steps - 1) for a in node.args), **_kept(node.kwargs))
         results = returned if isinstance(returned, list) else [returned]
         found = np.asarray(results[[o is value for o in node.outputs].index(True)], dtype=object)
-        if found.shape != value.shape or found.size > _MOST_ELEMENTS:
+        if found.shape != value.shape or found.size > limits.ELEMENTS_OF_SIZES:
             raise _Unknown
         return found
 
     def _constant(self, value: Value) -> Elements:
         known = self._constants.evaluate(value)
-        if known is None or known.numel() > _MOST_ELEMENTS:
+        if known is None or known.numel() > limits.ELEMENTS_OF_SIZES:
             raise _Unknown
         with outside_all_modes():  # one of the model's own tensors, which no operator of the graph is to read here
             return np.asarray(known.tolist(), dtype=object)

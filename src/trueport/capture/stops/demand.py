@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import sympy
 
+from trueport.capture import limits
 from trueport.capture.stops.failures import place_of
-from trueport.capture.stops.restarts import NeedsRewrite, NeedsTail
+from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
@@ -33,9 +34,6 @@ _SYMBOL = re.compile(r"[us][0-9]+|zu?f[0-9]+")
 _TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool", "FunctionalTensor")
 _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
-_MOST_TAILS = 6
-"""Each doubles what follows it."""
-_MOST_FORKS = 8
 
 
 def _traced(kind: type) -> Callable[[], Any]:
@@ -48,9 +46,11 @@ class Demand:
 
     def __init__(self, rewriting: Rewriting | None = None, libraries: bool = False) -> None:
         self._rewriting, self._libraries = rewriting, libraries
-        self._pending: BaseException | None = None
-        self._tails_left = _MOST_TAILS
-        self._forks_left = _MOST_FORKS
+        self._pending: Restarting | None = None
+        self._tails_left = int(limits.TAILS)
+        self._forks_left = int(limits.FORKS)
+        self.reached: list[limits.Limit] = []
+        """The bounds because of which the present trace did not begin anew."""
         self.forks_off = False
         """Set where a statement did not come to the same branches again."""
         self._parting: set[tuple[str, int]] = set()
@@ -97,13 +97,14 @@ class Demand:
         """Whether code is rewritten, or never will be."""
         return self._rewriting is None or self._rewriting.covers(code)
 
-    def _raise(self, again: BaseException) -> NoReturn:
+    def _raise(self, again: Restarting) -> NoReturn:
         self._pending = again
         raise again
 
     def begin(self) -> None:
         """A trace begins."""
         self._pending = None
+        self.reached.clear()
 
     def end(self) -> None:
         """A trace went on to its end; not so if a bare `except:` of the user's stopped what was to begin it anew."""
@@ -139,7 +140,12 @@ class Demand:
         """Ask for the `default_factory`s of a dataclass, whose `__init__` nobody wrote: types, and functions."""
         cells = init.__closure__ or ()
         if self._rewriting is not None and self._rewriting.exchange(cells, kind, _traced(kind)):
-            self._raise(NeedsTail(init.__code__.co_firstlineno))
+            self._raise(
+                StartsAgain(
+                    f"a {kind.__name__} that a dataclass makes may be left open",
+                    _at(init.__code__, init.__code__.co_firstlineno),
+                )
+            )
         for made_by in (cell.cell_contents for cell in cells):
             if isinstance(made_by, FunctionType) and not places.is_foreign(made_by.__code__):
                 self.require_code(made_by.__code__, places.here(), (made_by,))
@@ -152,7 +158,8 @@ class Demand:
             return
         if "unhashable" in text and not self.through_caches:
             self.through_caches = True
-            self._raise(NeedsTail(0))
+            place = place_of(failure.__traceback__, places)
+            self._raise(StartsAgain("a traced number reached a function under a cache: caches are gone round", place))
         walked = (f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code))
         frames = [frame for frame in walked if not Where(frame.f_code.co_filename, 1).is_standard]
         if frames:
@@ -160,45 +167,60 @@ class Demand:
 
     def want_tail(self, code: CodeType | None, line: int) -> None:
         """Start again with the rest of the block inside the branch on this line; returns where that was tried."""
-        if self._rewriting is None or code is None or self._tails_left == 0:
+        if self._rewriting is None or code is None or not self._rewriting.lacks_tail(code, line):
             return
-        if self._rewriting.add_tail(code, line):
-            self._tails_left -= 1
-            self._raise(NeedsTail(line))
+        if self._tails_left == 0:
+            self.reached.append(limits.TAILS)
+            return
+        self._rewriting.add_tail(code, line)
+        self._tails_left -= 1
+        self._raise(
+            StartsAgain(
+                "two arms disagree on something that is used after them: the rest of the block goes into both",
+                _at(code, line),
+            )
+        )
 
     def want_fork(self, code: CodeType, fork: Fork) -> None:
         """Start again with a statement that is run for each way through it; returns where that was tried."""
-        if self._rewriting is None or self._forks_left == 0:
+        if self._rewriting is None:
             return
-        self.require_code(code, Place((Where(code.co_filename, fork.line, code.co_qualname),)))
+        if self._forks_left == 0:
+            if not self.forks_off and (not self.covers(code) or self._rewriting.lacks_tail(code, fork)):
+                self.reached.append(limits.FORKS)
+            return
+        self.require_code(code, _at(code, fork.line))
         if self._rewriting.add_tail(code, fork):
             self._forks_left -= 1
-            self._raise(NeedsTail(fork.line))
+            self._raise(StartsAgain("the statement is run for each way through what it calls", _at(code, fork.line)))
 
     def want_called(self, frame: FrameType, places: Places) -> None:
         """Start again with the `with` of this frame's line handing over its block; returns where that was tried."""
         self.require(frame, places)
         if self._rewriting is not None and self._rewriting.add_tail(frame.f_code, Called(frame.f_lineno)):
-            self._raise(NeedsTail(frame.f_lineno))
+            self._raise(
+                StartsAgain("the `with` hands its block to a generator that decides", _at(frame.f_code, frame.f_lineno))
+            )
 
     def want_table(self, site: tuple[str, int]) -> None:
         """Start again with a table where a dict is made; returns where that was tried."""
         if self._rewriting is not None and site not in self.tables:
             self.tables.add(site)
-            self._raise(NeedsTail(site[1]))
+            place = Place((Where(*site),))
+            self._raise(StartsAgain("a dict gets keys that only the run tells: it becomes a table", place))
 
     def want_escape(self, loop: tuple[str, int], kind: type[Exception]) -> None:
         """Start again with a loop that errors of this kind may leave; returns where that was tried."""
         known = self.escapes.setdefault(loop, set())
         if kind not in known:
             known.add(kind)
-            self._raise(NeedsTail(loop[1]))
+            self._raise(StartsAgain(f"{kind.__name__} may leave the loop", Place((Where(*loop),))))
 
     def give_up_forks(self) -> NoReturn:
         """Start again, and run no statement for each of its ways."""
         self.forks_off, self._forks_left = True, 0
         self._parting.clear()
-        self._raise(NeedsTail(0))
+        self._raise(StartsAgain("a statement did not come to the same branches again: none is run for each way"))
 
     def want_ways(self, code: CodeType | None, line: int, callers: list[tuple[CodeType, int]]) -> None:
         """Start again with the rest of what calls the function of a branch run for each of its arms."""
@@ -236,6 +258,10 @@ class Demand:
                     )
                 ]
             ) from None
+
+
+def _at(code: CodeType, line: int) -> Place:
+    return Place((Where(code.co_filename, line, code.co_qualname),))
 
 
 def _roots(frame: FrameType) -> tuple[Any, ...]:

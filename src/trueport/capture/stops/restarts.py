@@ -1,4 +1,7 @@
-"""What starts a trace again: raised through the user's code, which no `except Exception` of theirs may stop."""
+"""What starts a trace again: raised through the user's code, which no `except Exception` of theirs may stop.
+
+Each says why, so that the log of a trace can (`logging.getLogger("trueport.capture")`).
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,31 @@ from trueport.errors import Unwinding
 from trueport.source import Place
 
 
-class NeedsRewrite(Unwinding):
-    """The trace met a decision in a function that is not rewritten yet. No `except Exception` stops it."""
+class Restarting(Unwinding):
+    """The trace learned something, and has to start again; `place` is the user's line, where it is known."""
+
+    def __init__(self, why: str, place: Place | None = None) -> None:
+        super().__init__(why)
+        self.why, self.place = why, place
+
+
+class NeedsRewrite(Restarting):
+    """The trace met a decision in a function that is not rewritten yet."""
+
+    place: Place
 
     def __init__(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
         """`roots` are objects near which functions that run the code are likely to be found."""
-        super().__init__(code.co_qualname)
-        self.code, self.place, self.roots = code, place, roots
+        super().__init__(f"`{code.co_qualname}` decides by a traced value, or handles one: it is rewritten", place)
+        self.code, self.roots = code, roots
 
 
-class NeedsTail(Unwinding):
-    """Two arms did not agree on a name that is read afterwards: what follows is to be traced in each arm.
-
-    Or something else was exchanged, and the trace has to start again.
-    """
-
-    def __init__(self, line: int) -> None:
-        super().__init__(f"line {line}")
-        self.line = line
+class StartsAgain(Restarting):
+    """Something was exchanged in the rewritten code: a branch holds the rest of its block, a dict is a table."""
 
 
-class WritesInPlace(Unwinding):
-    """The hopeful trace met a write; start again with full functionalisation. No `except Exception` stops it."""
+class WritesInPlace(Restarting):
+    """The hopeful trace met a write; start again with full functionalisation."""
+
+    def __init__(self) -> None:
+        super().__init__("something is written in place: everything is functionalised")

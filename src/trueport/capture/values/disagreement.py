@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from trueport.capture import limits
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -92,12 +93,12 @@ class Disagreement:
     __eq__ = __ne__ = __hash__ = __enter__ = __exit__ = _complain_too
 
 
-def holds_disagreement(value: Any, depth: int = 5) -> bool:
+def holds_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> bool:
     """Whether two arms did not agree on something in a structure."""
     return held_disagreement(value, depth) is not None
 
 
-def held_disagreement(value: Any, depth: int = 5) -> Disagreement | None:
+def held_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> Disagreement | None:
     """The first thing in a structure that two arms did not agree on."""
     if isinstance(value, Disagreement) or depth == 0:
         return value if isinstance(value, Disagreement) else None
