@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.global_state import torch_state
+from trueport.capture.validate import ASKED
 
 # The machine is shared: how long an example takes says nothing about our code. And what fails must fail again.
 settings.register_profile(
@@ -34,6 +35,14 @@ def calls_are_remembered_for_this_session(tmp_path_factory: pytest.TempPathFacto
     """Not among the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRUEPORT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def graphs_are_validated() -> Iterator[None]:
+    """Every graph that a test captures is held against the spec, also in the processes that tests start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ASKED, "1")
         yield
 
 

@@ -1,12 +1,15 @@
 """The contract between the rooms: data flows one way, so imports do too, and torch's private names live in one room.
 
+The rooms inside `capture` have an order of their own, and modules that need each other are few everywhere.
+
 Read from the syntax tree, so that imports inside functions and under TYPE_CHECKING count as well.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,23 @@ ALLOWED["torch_internals"] = {"torch_internals"}
 ALLOWED["progress"] = set()
 for _room in ALLOWED.values():
     _room.add("progress")  # anybody may say how far it has come
+
+CAPTURE = (
+    "graph limits validate assumptions replay tidy unrolling "
+    "values stops decompositions recording containers python effects joins loops branches "
+    "torch_calls returned trace"
+).split()
+"""The rooms and files of `capture`: each may import those to the left of it, under TYPE_CHECKING too.
+
+A type that is made to the right and asked to the left is a Protocol on the left (`recording/flow.py`).
+"""
+
+MOST_IN_A_CYCLE = 3
+"""Modules that import each other, directly or by way of others, can be read only together."""
+LARGER_CYCLES = {"lower": (11, 6), "rewrite": (7,), "fix": (6,), "load": (5,), "report": (4,)}
+"""Those that are still larger, by room. A number here may fall, never rise, and goes when it is at most three."""
+MOST_FILES = 30
+"""In one folder of `capture`."""
 
 KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
 """The API (with the two files that it is split into) and the command line see the whole house."""
@@ -107,6 +127,69 @@ def test_imports_go_one_way(file: Path) -> None:
     assert room in ALLOWED, f"{room} is a new room: say in this test what it may import"
     used = {name.split(".")[1] for name, _ in imports(ast.parse(file.read_text())) if name.startswith("trueport.")}
     assert used <= ALLOWED[room]
+
+
+def names_in_capture(name: str) -> list[str]:
+    """The room or file of `capture` that a dotted name lies in: [`loops`] of `trueport.capture.loops.plan.Plan`."""
+    return name.split(".")[2:3] if name.startswith("trueport.capture.") else []
+
+
+@pytest.mark.parametrize("file", sorted((SOURCE / "capture").rglob("*.py")), ids=name_of)
+def test_imports_inside_capture_go_one_way(file: Path) -> None:
+    parts = file.relative_to(SOURCE / "capture").parts
+    if parts == ("__init__.py",):
+        return
+    room = parts[0].removesuffix(".py")
+    assert room in CAPTURE, f"{room} is new in capture: say in this test where it stands"
+    used = {to for name, _ in imports(ast.parse(file.read_text())) for to in names_in_capture(name)}
+    assert used <= set(CAPTURE[: CAPTURE.index(room) + 1])
+
+
+def test_a_folder_of_capture_is_small() -> None:
+    folders = Counter(file.parent for file in (SOURCE / "capture").rglob("*.py"))
+    assert max(folders.values()) <= MOST_FILES
+
+
+def modules_imported() -> dict[str, set[str]]:
+    """By dotted name, the modules of ours that a module imports anywhere: in functions and under TYPE_CHECKING too."""
+    files = {dotted_name(file): file for file in FILES}
+    used: dict[str, set[str]] = {}
+    for module, file in files.items():
+        names = [name for name, _ in imports(ast.parse(file.read_text()))]
+        used[module] = {name if name in files else name.rpartition(".")[0] for name in names} & set(files) - {module}
+    return used
+
+
+def dotted_name(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def cycles(edges: Mapping[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components of two or more: each module of a set reaches all others of it."""
+    reached: dict[str, set[str]] = {}
+    for start in edges:
+        reached[start], waiting = set(), [start]
+        while waiting:
+            new = edges[waiting.pop()] - reached[start]
+            reached[start] |= new
+            waiting += new
+    found = {frozenset(other for other in reached[each] if each in reached[other]) for each in edges}
+    return [set(cycle) for cycle in found if len(cycle) > 1]
+
+
+def test_few_modules_need_each_other() -> None:
+    larger: dict[str, list[int]] = {}
+    for cycle in cycles(modules_imported()):
+        if len(cycle) > MOST_IN_A_CYCLE:
+            rooms = "/".join(sorted({module.split(".")[1] for module in cycle}))
+            larger.setdefault(rooms, []).append(len(cycle))
+    found = {room: tuple(sorted(sizes, reverse=True)) for room, sizes in larger.items()}
+    assert found == LARGER_CYCLES, "a cycle grew: cut it. One shrank: write the smaller number here"
+
+
+def test_what_is_a_cycle() -> None:
+    edges: dict[str, set[str]] = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}
+    assert cycles(edges) == [{"a", "b", "c"}]
 
 
 def test_only_the_command_line_and_the_package_itself_know_the_api() -> None:

@@ -13,8 +13,8 @@ import torch
 from benchmarks.children import Phase
 from benchmarks.ops import calls as models
 from benchmarks.ops.samples import LARGEST, Unmeasurable, chosen, database, drawn
+from trueport.capture.effects.state import State
 from trueport.capture.graph import Graph
-from trueport.capture.state import State
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.lower import lower

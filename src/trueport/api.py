@@ -15,7 +15,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from trueport import progress, summary
-from trueport.capture.state import State
+from trueport.capture.effects.state import State
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine

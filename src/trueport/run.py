@@ -19,9 +19,9 @@ import torch
 
 from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
+from trueport.capture.effects.state import State
 from trueport.capture.graph import Graph, OpenItems, is_carried
-from trueport.capture.refusals import placed
-from trueport.capture.state import State
+from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
 from trueport.diagnostics.base import Diagnostic

@@ -14,8 +14,8 @@ import sympy
 import torch
 
 from trueport.capture.assumptions import judge
+from trueport.capture.effects.state import REPLACED, State
 from trueport.capture.graph import Graph, is_carried
-from trueport.capture.state import REPLACED, State
 from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten

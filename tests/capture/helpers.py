@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 import trueport
+from trueport.capture.effects.state import State
 from trueport.capture.graph import Graph, Node
 from trueport.capture.replay import replay
-from trueport.capture.state import State
 from trueport.capture.trace import capture
 from trueport.errors import ExportError
 from trueport.examine import run_eager

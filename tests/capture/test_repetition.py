@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.capture.helpers import FREE
-from trueport.capture.memory import Memory
+from trueport.capture.recording.memory import Memory
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from trueport.capture.shapes import RESULTS
+from trueport.capture.decompositions.shapes import RESULTS
 
 aten = torch.ops.aten
 

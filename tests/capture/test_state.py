@@ -10,8 +10,8 @@ from torch import nn
 
 import trueport
 from tests.capture.helpers import assert_captured, assert_same, line_of, refusal
+from trueport.capture.effects.state import State
 from trueport.capture.replay import replay
-from trueport.capture.state import State
 
 
 def x(*sizes: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ from torch import nn
 
 import trueport
 from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, numbers, refused, rows
+from trueport.capture.limits import Limit
 
 # --- errors that the user's code catches
 
@@ -336,7 +337,7 @@ def test_a_number_decides_and_a_tensor_after_it():
 
 def test_there_are_not_as_many_ways_as_all_forks_of_a_trace_make_together(monkeypatch):
     """Each fork in the arm of another is run for each of its ways: from some number on, the model is refused."""
-    monkeypatch.setattr("trueport.capture.forks._MOST_FORKINGS", 1)
+    monkeypatch.setattr("trueport.capture.limits.FORKINGS", Limit("FORKINGS", 1, "runs of statements"))
 
     def model(x):
         h, g = x * 1, x * 2
@@ -344,7 +345,10 @@ def test_there_are_not_as_many_ways_as_all_forks_of_a_trace_make_together(monkey
         _larger(g, h).sub_(1)
         return h, g
 
-    assert refused(model, (torch.tensor([1.0, -2.0]),)).code == "TP103"
+    told = refused(model, (torch.tensor([1.0, -2.0]),))
+    assert told.code == "TP103"
+    assert told.facts["limit"] == "FORKINGS"
+    assert any("limit of 1 runs" in seen for seen in told.seen)
 
 
 def _larger(a, b):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trueport
-from trueport.capture.shapes import RESULTS
+from trueport.capture.decompositions.shapes import RESULTS
 
 FREE = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
 

@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 
 import sympy
 
+from trueport.capture import limits
 from trueport.capture.graph import Graph, SizeAssumption
 from trueport.load.job import FreeSize
 from trueport.torch_internals.expressions import as_python
 
 _ALWAYS = (*range(10), 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
 _IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
-_MOST_BROKEN = 12
-_MOST_TRIED = 600
-"""How many combinations of sizes an assumption about several is asked for: their number grows with a power of that of
-the sizes."""
 
 Asked = tuple[sympy.Symbol, FreeSize, int]
 """A free size that an expression speaks of, and its size in the trace."""
@@ -130,7 +127,7 @@ def numbers_that_break(graph: Graph, assumption: SizeAssumption) -> tuple[dict[s
             holds = sympy.false
         if holds == sympy.false:
             broken.append({graph.number_symbols[number]: value})
-    return tuple(broken[:_MOST_BROKEN])
+    return tuple(broken[: limits.SIZES_BROKEN])
 
 
 def _without_common_sizes(graph: Graph, assumption: SizeAssumption) -> SizeAssumption:
@@ -177,10 +174,10 @@ def _tried(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> tuple[tuple[Mapping
             holding.update(sizes.values())
         elif holds is False:
             broken.append({names[s]: n for s, n in sizes.items()})
-            if len(symbols) > 1 and len(broken) == _MOST_BROKEN:
+            if len(symbols) > 1 and len(broken) == limits.SIZES_BROKEN:
                 break
     only = next(iter(holding)) if len(symbols) == 1 and len(holding) == 1 else None
-    return tuple(broken[:_MOST_BROKEN]), only
+    return tuple(broken[: limits.SIZES_BROKEN]), only
 
 
 def _candidates(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> Iterator[Mapping[sympy.Symbol, int]]:
@@ -204,4 +201,4 @@ def _candidates(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> Iterator[Mappi
     for symbol, sizes in zip(order, per_symbol, strict=True):
         yield from ({**examples, symbol: size} for size in sizes)
     together = itertools.product(*(sizes[:6] for sizes in per_symbol))
-    yield from (dict(zip(order, each, strict=True)) for each in itertools.islice(together, _MOST_TRIED))
+    yield from (dict(zip(order, each, strict=True)) for each in itertools.islice(together, limits.SIZES_TRIED))

@@ -21,7 +21,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import FreeSize, Leaf
 from trueport.load.structures import Structure
 from trueport.rewrite.functions import Tails
-from trueport.source import Place
+from trueport.source import Place, Where
 from trueport.torch_internals import OpOverload
 
 Size: TypeAlias = int | sympy.Expr
@@ -186,6 +186,20 @@ class SizeAssumption:
     """Names of the free sizes that it speaks of."""
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Why a trace was not the last one."""
+
+    number: int
+    """Of the trace that ended, from 1 on."""
+    why: str
+    where: Where | None
+    """The user's line that asked for another, where there is one."""
+
+    def __str__(self) -> str:
+        return f"trace {self.number} ends{f' at {self.where}' if self.where else ''}: {self.why}"
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """The whole captured program."""
@@ -214,3 +228,5 @@ class Graph:
     """The function objects that ran them, or made functions that did."""
     tails: Mapping[CodeType, Tails] = field(default_factory=dict)
     """Of those, the lines of the branches that hold the rest of their block."""
+    restarts: tuple[Restart, ...] = ()
+    """Why the traces before this one were begun anew, in order."""

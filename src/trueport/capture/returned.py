@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 
 import torch
 
-from trueport.capture.dicts import first_open_dict
-from trueport.capture.disagreement import Disagreement
+from trueport.capture.containers.dicts import first_open_dict
+from trueport.capture.containers.lists import TracedList
+from trueport.capture.containers.pieces import Pieces, Singles
+from trueport.capture.containers.rows import Column, NotAlike, Rows
+from trueport.capture.containers.sequences import StandIn
 from trueport.capture.graph import GraphOutput, OpenItems, is_carried
-from trueport.capture.lists import TracedList
-from trueport.capture.maybe import unless_empty
-from trueport.capture.pieces import Pieces, Singles
-from trueport.capture.rows import Column, NotAlike, Rows
-from trueport.capture.sequences import StandIn
-from trueport.capture.tracer import Tracer
+from trueport.capture.recording.tracer import Tracer
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.maybe import unless_empty
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput

@@ -13,19 +13,17 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
-from trueport.capture import convolution_stand_ins as convolution_stand_ins  # importing it registers what it holds
-from trueport.capture import number_stand_ins as number_stand_ins  # the same
-from trueport.capture import pool_stand_ins as pool_stand_ins  # the same
-from trueport.capture.arrays import holds_array, with_tensors
-from trueport.capture.comparisons import COMPARISONS
-from trueport.capture.indexing import get_item, has_traced_number, set_item
-from trueport.capture.lists import TracedList, is_open
-from trueport.capture.maybe import present
-from trueport.capture.pieces import Cutting, chunk, split, unbind
-from trueport.capture.sequences import handed_on
-from trueport.capture.shapes import CannotBeCarried
-from trueport.capture.stand_ins import holds_symbol, stand_in_for, tensor_of, with_numbers
-from trueport.capture.tracer import Tracer
+from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
+from trueport.capture.containers.sequences import handed_on
+from trueport.capture.decompositions import convolution_stand_ins, number_stand_ins, pool_stand_ins  # noqa: F401  (they register themselves)
+from trueport.capture.decompositions.comparisons import COMPARISONS
+from trueport.capture.decompositions.indexing import get_item, has_traced_number, set_item
+from trueport.capture.decompositions.stand_ins import holds_symbol, stand_in_for, tensor_of, with_numbers
+from trueport.capture.python.arrays import holds_array, with_tensors
+from trueport.capture.recording.tracer import Tracer
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.capture.values.maybe import present
 from trueport.torch_internals import (
     PAD_SEQUENCE,
     SET_GRAD_ENABLED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,25 +13,30 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from trueport.capture.adaptations import adapted
-from trueport.capture.arrays import arrays_of_traced_numbers
-from trueport.capture.caches import caches_left_alone
-from trueport.capture.control_flow import ControlFlow
-from trueport.capture.demand import Demand, NeedsRewrite, NeedsTail
-from trueport.capture.disagreement import Disagreement
-from trueport.capture.failures import diagnose, ends_the_process
-from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, is_carried
-from trueport.capture.higher_order import higher_order_functions
-from trueport.capture.lending import lent_builtins
-from trueport.capture.number_methods import numbers_like_pythons
+from trueport.capture import limits
+from trueport.capture.branches.control_flow import ControlFlow
+from trueport.capture.branches.higher_order import higher_order_functions
+from trueport.capture.decompositions.adaptations import adapted
+from trueport.capture.effects.caches import caches_left_alone
+from trueport.capture.effects.snapshot import Snapshot, Surroundings
+from trueport.capture.effects.state import ReadsState, State, settle_state
+from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Restart, is_carried
+from trueport.capture.python.arrays import arrays_of_traced_numbers
+from trueport.capture.python.lending import lent_builtins
+from trueport.capture.python.number_methods import numbers_like_pythons
+from trueport.capture.recording.tracer import Tracer
+from trueport.capture.recording.ways import IsLeaf
+from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.returned import outputs_of, told_of
-from trueport.capture.snapshot import Snapshot, Surroundings
-from trueport.capture.state import ReadsState, State, settle_state
+from trueport.capture.stops.demand import Demand
+from trueport.capture.stops.failures import diagnose, ends_the_process, place_of
+from trueport.capture.stops.places import Places
+from trueport.capture.stops.refusals import naming
+from trueport.capture.stops.restarts import NeedsRewrite, Restarting, WritesInPlace
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
-from trueport.capture.tracer import Tracer
-from trueport.capture.ways import IsLeaf, WritesInPlace
-from trueport.capture.weights import MemoryKey
+from trueport.capture.validate import InvalidGraph, check_if_asked
+from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
 from trueport.load.job import Job, Leaf, LeafKind
@@ -48,8 +54,9 @@ from trueport.torch_internals import (
 )
 from trueport.torch_internals.flex import flex_attention_in_operators
 
+_LOG = logging.getLogger("trueport.capture")
+"""A line for each trace that was begun anew. Nobody hears it unless asked for: `--debug` asks."""
 _SMALLEST_HINT = 2
-_MOST_TRACES = 200
 _ONE_AT_A_TIME = threading.RLock()
 """Torch keeps some of what a trace has to set (`is_exporting()`, how sizes are asked about) for the whole process."""
 
@@ -84,28 +91,44 @@ def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], 
     rewriting = Rewriting()
     demand, careful = Demand(rewriting, libraries), False
     fickle: frozenset[MemoryKey] = frozenset()
+    restarts: list[Restart] = []
     try:
-        for _ in range(_MOST_TRACES):
+        for number in range(1, limits.TRACES + 1):
             try:
                 with unscripted(job.model) as model, adapted(model):
                     graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle)
                     rewritten = tuple(rewriting.rewritten)
                     tails = {code: rewriting.tails(code) for code in rewritten}
-                    return replace(graph, rewritten=rewritten, functions=rewriting.functions, tails=tails)
-            except WritesInPlace:
-                careful = True
-            except ReadsState as read:
-                fickle |= read.tensors
-            except NeedsRewrite as needed:
-                demand.rewrite(needed, job.model)
-            except NeedsTail:
-                continue
-        raise RuntimeError(f"the model did not settle after {_MOST_TRACES} traces")
+                    return replace(
+                        graph,
+                        rewritten=rewritten,
+                        functions=rewriting.functions,
+                        tails=tails,
+                        restarts=tuple(restarts),
+                    )
+            except Restarting as again:
+                restarts.append(_noted(number, again))
+                if isinstance(again, WritesInPlace):
+                    careful = True
+                elif isinstance(again, ReadsState):
+                    fickle |= again.tensors
+                elif isinstance(again, NeedsRewrite):
+                    demand.rewrite(again, job.model)
+        raise RuntimeError(f"the model did not settle: {limits.TRACES.reached}; {restarts[-1]}")
     except ExportError as refused:
+        refused.diagnostics = tuple(naming(demand.reached, finding) for finding in refused.diagnostics)
         refused.rewritten = tuple(readable(code, rewriting.tails(code)) for code in rewriting.rewritten)
         raise
     finally:
         rewriting.end()
+
+
+def _noted(number: int, again: Restarting) -> Restart:
+    """One line for each trace that was not the last."""
+    place = again.place or place_of(again.__traceback__, Places())
+    restart = Restart(number, again.why, place.where)
+    _LOG.debug("%s", restart)
+    return restart
 
 
 def _trace(
@@ -137,7 +160,7 @@ def _trace(
             demand.end()
             tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)
-    except (ExportError, WritesInPlace, ReadsState):
+    except (ExportError, InvalidGraph):
         raise
     except SystemExit as ended:
         demand.end()
@@ -284,8 +307,7 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
     root = tracer.regions[0]
     root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
     root.outputs = [read for output in (*named, *settled.outputs) for read in output.reads]
-    root = tidy(root)
-    return Graph(
+    graph = Graph(
         inputs=(*traced.inputs, *settled.inputs),
         outputs=(*named, *settled.outputs),
         root=root,
@@ -299,6 +321,10 @@ def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: S
         state=settled.state,
         lifted=settled.tensors,
     )
+    check_if_asked(graph, "traced", tidied=False)
+    graph = replace(graph, root=tidy(root))
+    check_if_asked(graph, "tidied")
+    return graph
 
 
 def _named(outputs: list[GraphOutput], wanted: tuple[str, ...] | None, taken: set[str]) -> list[GraphOutput]:

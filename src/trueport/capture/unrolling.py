@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from trueport.capture import limits
 from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp106_long_unrolling import LongUnrolling
-
-MANY_COPIES = 512
 
 
 def written_out(graph: Graph) -> list[Diagnostic]:
@@ -20,7 +19,7 @@ def written_out(graph: Graph) -> list[Diagnostic]:
     copies = Counter((node.place, node.op) for node in graph.root.walk() if node.place.where)
     found: dict[tuple[str, str], Diagnostic] = {}
     for (place, _), count in copies.items():
-        if count > MANY_COPIES and place.where is not None:
+        if count > limits.COPIES and place.where is not None:
             found.setdefault(
                 (place.where.file, place.where.function),
                 LongUnrolling(

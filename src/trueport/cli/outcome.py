@@ -16,6 +16,7 @@ from enum import IntEnum
 from rich.console import Console
 
 from trueport.cli.bundle import write_bundle
+from trueport.cli.debugging import debugging
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
@@ -53,9 +54,11 @@ def ending(found: Iterable[Diagnostic]) -> Exit:
 
 @contextlib.contextmanager
 def told_plainly(debug: bool) -> Iterator[None]:
-    """Turn what a command raises into text and an exit code. With `debug`, the traceback comes first."""
+    """Turn what a command raises into text and an exit code. With `debug`, the traceback comes first, and what capture
+    does is told (debugging.py)."""
     try:
-        yield
+        with debugging() if debug else contextlib.nullcontext():
+            yield
     except ExportError as refused:
         if debug:
             traceback.print_exc()

@@ -75,7 +75,7 @@ def target_options(command: Command) -> Command:
                 "--constants", metavar="A,B",
                 help="Number arguments to fix in the model; otherwise they are inputs.",
             ),
-            click.option("--debug", is_flag=True, help="Show tracebacks."),
+            click.option("--debug", is_flag=True, help="Show tracebacks, and why traces began anew."),
         ]
     ):  # fmt: skip
         command = option(command)

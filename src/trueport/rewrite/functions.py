@@ -80,14 +80,19 @@ class Rewriting:
             self._roots[code] = () if asked_before else (*self._roots.get(code, ()), *roots)
             self._replace(code, replacement)
 
+    def lacks_tail(self, code: CodeType, line: int | Fork | Called) -> bool:
+        """Whether `add_tail` would rewrite something."""
+        original = self._ours.get(code)
+        return original is not None and line not in self._tails.get(original, ())
+
     def add_tail(self, code: CodeType, line: int | Fork | Called) -> bool:
         """Rewrite a function again, with the rest of the block in both arms of the branch on this line, or a fork.
 
         False where that was done already, or where `code` is not a part of a rewritten function.
         """
-        original = self._ours.get(code)
-        if original is None or line in self._tails.get(original, ()):
+        if not self.lacks_tail(code, line):
             return False
+        original = self._ours[code]
         with _LOCK:
             wanted = list(self.rewritten)
             roots = dict(self._roots)

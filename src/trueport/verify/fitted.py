@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.state import state_output
+from trueport.capture.effects.state import state_output
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
 from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype

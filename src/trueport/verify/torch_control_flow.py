@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.higher_order import IN_PYTHON, led_elsewhere
+from trueport.capture.branches.higher_order import IN_PYTHON, led_elsewhere
 from trueport.load.structures import flatten
 from trueport.rewrite.probe_runtime import WATCH, Kind, Site, Watcher
 from trueport.torch_internals import TORCH_FOLDER

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import trueport
-from trueport.capture.state import State
+from trueport.capture.effects.state import State
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf

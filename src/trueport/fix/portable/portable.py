@@ -11,8 +11,8 @@ from types import CodeType
 from typing import Any
 
 from trueport.capture.graph import Control, Graph
+from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.trace import capture
-from trueport.capture.ways import IsLeaf
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp108_not_portable import NotPortable as Finding
 from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied

@@ -1,0 +1,335 @@
+"""What rewritten code asks of a trace, and is answered without a region: truth, sequences, lookups, text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence, Sized
+from contextlib import AbstractContextManager
+from functools import partial
+from types import FunctionType, GeneratorType
+from typing import Any
+
+import torch
+
+from trueport.capture import limits
+from trueport.capture.containers import choices
+from trueport.capture.containers.dicts import TracedDict
+from trueport.capture.containers.generators import Generated
+from trueport.capture.containers.lists import is_open
+from trueport.capture.containers.pieces import unbind
+from trueport.capture.containers.rows import Rows
+from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.containers.stepping import OfOpenLength
+from trueport.capture.containers.tables import Table
+from trueport.capture.containers.taken_out import TakenOut
+from trueport.capture.graph import SizeAssumption
+from trueport.capture.recording.tracer import Tracer
+from trueport.capture.stops.raising import catcher, fail
+from trueport.capture.values.chosen import Chosen, each_way, place_among
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.maybe import Maybe, flag_of, value_of
+from trueport.capture.values.texts import Message, OpenText
+from trueport.diagnostics.base import Severity
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+
+
+class Questions(ABC):
+    """The part of a trace's control flow that records no regions."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.taken_out = TakenOut()
+        self._things: list[Any] = []
+        self.plain_rounds = False
+        """Whether the rounds of the loop could as well be written out, with plain numbers."""
+
+    def number_of_thing(self, thing: Any) -> int:
+        known = place_among(self._things, thing)
+        if known is None:
+            self._things.append(thing)
+        return len(self._things) - 1 if known is None else known
+
+    @abstractmethod
+    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+        """Both arms as regions."""
+
+    # --- tests
+
+    def truth(self, value: Any) -> Any:
+        """A plain bool where it is known, otherwise a 0-d bool tensor or a SymBool."""
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, torch.Tensor):
+            flag = value if value.dtype is torch.bool else value != 0
+            flag = flag if flag.dim() == 0 else flag.reshape(())
+            known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
+            return flag if known is None else bool(known)
+        if isinstance(value, torch.SymBool):
+            certain = self.tracer.symbols.shapes.known_truth(value)
+            return value if certain is None else certain
+        if isinstance(value, Symbolic):
+            return self.truth(value != 0)
+        if isinstance(value, Maybe):
+            return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
+        if isinstance(value, Chosen):
+            return value.where(bool)
+        if (
+            isinstance(value, (OpenSequence, Table))
+            or (isinstance(value, TracedDict) and value.is_open)
+            or is_open(value)
+        ):
+            return self.truth(value.length)
+        asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
+        return bool(value) if asked is None else self.truth(asked())
+
+    def own_method(self, value: Any, name: str) -> Callable[..., Any] | None:
+        """A method that the user's class defines, of which Python itself would take no traced answer."""
+        method = getattr(type(value), name, None)
+        if not isinstance(method, FunctionType) or self.tracer.places.is_foreign(method.__code__):
+            return None
+        return partial(method, value)
+
+    def negate(self, value: Any) -> Any:
+        truth = self.truth(value)
+        if isinstance(truth, bool):
+            return not truth
+        return torch.logical_not(truth) if isinstance(truth, torch.Tensor) else torch.sym_not(truth)
+
+    def predicate(self, truth: Any) -> Any:
+        """A test as the graph holds it."""
+        if isinstance(truth, torch.Tensor):
+            return self.tracer.value_read(truth)
+        return self.tracer.symbols.number_of(truth)
+
+    def check(self, test: Any, error: type[Exception] | None = AssertionError, said: str = "") -> None:
+        """An assertion on traced values: eager raises where it fails, so the rest may rely on it.
+
+        Without an error it is something that has to be assumed, and eager goes on otherwise.
+        """
+        if error is not None and catcher(error, self.tracer.places) is not None:
+            self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
+            return
+        place = self.tracer.places.here()
+        if isinstance(test, torch.SymBool):
+            expr, known = test.node.expr, self.tracer.symbols
+            sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
+            if sizes and expr.free_symbols <= known.size_symbols.keys():
+                known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
+                return
+        if error is None:
+            self.drop(f"{said} is assumed: in ONNX it cannot grow", place)
+            return
+        said = "an assertion" if error is AssertionError else f"what would be a {error.__name__} in eager"
+        self.drop(f"{said} cannot fail in ONNX: the model goes on as if it held", place)
+
+    def check_if_caught(self, test: Callable[[], Any], error: type[Exception]) -> None:
+        """What eager raises an error for, if the user's code goes on with that; otherwise it is taken to hold."""
+        if catcher(error, self.tracer.places) is None:
+            return
+        truth = self.truth(test())
+        if truth is False:
+            fail(error)
+        if truth is not True:
+            self.check(truth, error)
+
+    def drop(self, message: str, place: Any) -> None:
+        dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)
+        self.tracer.diagnostics.setdefault(("dropped", message, place.where), dropped)
+
+    # --- sequences
+
+    def sequence(self, value: Any) -> Any:
+        """The open sequence behind an iterable, or None where its length is plain."""
+        if isinstance(value, OpenSequence):
+            return value
+        if isinstance(value, Generated):
+            value = value.collected()
+        if isinstance(value, OfOpenLength):
+            return value.rest()
+        if is_open(value) or isinstance(value, Table):
+            return value.sequence()
+        if isinstance(value, torch.Tensor) and value.dim() > 0:
+            length: Any = value.shape[0]
+            return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
+        return None
+
+    def stopped_early(self, over: Any, count: int) -> None:
+        if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
+            self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
+        if count > limits.ROUNDS_OF_UNKNOWN and not isinstance(over, Sized):
+            refuse(
+                "a traced value ends this loop, and what it goes through gives ever more items",
+                "use a `while` loop, or a generator of the model's own",
+                limits.ROUNDS_OF_UNKNOWN,
+            )
+
+    def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
+        if isinstance(items, Generated):
+            items = items.collected()
+        if isinstance(items, torch.Tensor) and self.sequence(items) is not None:
+            items = unbind(items).cut()
+        if not is_open(items):
+            return None
+        rows: Rows = items.rows()
+        if last is None:
+            self.check(rows.length == first)
+            return rows.exactly(first)
+        self.check(rows.length >= first + last)
+        rest = items[first : -last if last else None]
+        return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
+
+    def generator(self, run: Callable[..., None]) -> Any:
+        return Generated(run)
+
+    def went_into(self, manager: Any, body: Callable[[Any], Any]) -> bool:
+        written = getattr(manager, "gen", None)
+        if isinstance(manager, AbstractContextManager) and isinstance(written, Generated):
+            written.push(body, lambda: False)
+            return True
+        return False
+
+    def entered_by_hand(self) -> None:
+        """A `with` of the user's enters a generator of rewritten code: the function may hand over its block."""
+        frame = next(self.tracer.places.users_frames(), None)
+        if frame is not None:
+            self.tracer.demand.want_called(frame, self.tracer.places)
+
+    def generator_behind(self, over: Any) -> Any:
+        if isinstance(over, Generated):
+            return over
+        if isinstance(over, TracedDict):
+            return over.keys() if over.is_open else None
+        own = self.own_method(over, "__iter__")
+        if own is None:
+            return None
+        started = own()  # an object of the user's, whose `__iter__` may be such a generator
+        return started if isinstance(started, Generated) else None
+
+    # --- lookups
+
+    def decides_lookup(self, container: Any, key: Any) -> bool:
+        if not choices.is_traced_key(key) or not choices.is_container(container) or is_open(container):
+            return False
+        if isinstance(container, TracedDict) and container.is_open:
+            if isinstance(key, Symbolic):
+                self.want_table(container)
+            container.why.complain()
+        if isinstance(container, TracedDict) and container.site is not None and isinstance(key, Symbolic):
+            return True
+        # an empty list may be one that earlier rounds of a loop filled
+        return len(container) > 0 or (isinstance(container, dict) and choices.is_of_sizes(key))
+
+    def looked_up(self, container: Any, key: Any, *default: Any) -> Any:
+        found = choices.looked_up(container, key, *default)
+        if self.plain_rounds and isinstance(found, Chosen) and isinstance(key, torch.SymInt):
+            raise LookupError("a layer of each round is looked up by its number")
+        return found
+
+    def _site(self) -> tuple[str, int]:
+        """The file and the line of the user's that run just now."""
+        frame = next(self.tracer.places.users_frames())
+        return frame.f_code.co_filename, frame.f_lineno
+
+    def is_table_here(self) -> bool:
+        return self._site() in self.tracer.demand.tables
+
+    def want_table_here(self) -> None:
+        self.tracer.demand.want_table(self._site())
+
+    def want_table(self, container: Any) -> None:
+        if isinstance(container, TracedDict) and container.site is not None:
+            self.tracer.demand.want_table(container.site)
+
+    def made_dict(self, made: TracedDict, parts: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A dict of the user's, or a table where it is given keys that are known only when the model runs."""
+        if self.is_table_here():
+            given = Table({}, made.stands_for, getattr(made, "missing", None))
+            given.update(*parts, **named)
+            return given
+        made.site = self._site()
+        made.update(*parts, **named)
+        return made
+
+    def put_under(self, container: Any, key: Any, value: Any) -> None:
+        choices.put_under(container, key, value)
+
+    def update_under(
+        self, container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]
+    ) -> bool:
+        return choices.update_under(container, key, change, value)
+
+    def holds(self, container: Any, item: Any) -> Any:
+        if isinstance(container, Table):
+            return container.holds(item)
+        if isinstance(container, TracedDict) and container.is_open and not choices.is_traced_key(item):
+            return container.presence(item)
+        if is_open(container):
+            container = container.whole()
+        if isinstance(container, torch.Tensor):
+            return (container == item).any().item()
+        own = self.own_method(container, "__contains__")
+        if own is not None:
+            return self.truth(own(item))
+        if self.decides_lookup(container, item) and not isinstance(container, (tuple, list)):
+            return choices.contains(container, item)
+        return None
+
+    def text(self, before: str, value: Any, after: str) -> Any:
+        if isinstance(value, Chosen):
+            return value.made(lambda candidate: f"{before}{candidate}{after}")
+        return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
+
+    def message(self, text: str) -> str:
+        return Message(text)
+
+    def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
+        return each_way(values, function)
+
+    def holds_traced(self, values: Any) -> bool:
+        if isinstance(values, (tuple, list)) and not is_open(values):
+            return any(map(self.holds_traced, values))
+        return isinstance(values, (torch.Tensor, *Symbolic)) or is_open(values)
+
+    # --- items of open lists
+
+    def of_all(self, function: Any, items: Any) -> Any:
+        if isinstance(items, Generated):
+            items = items.collected()
+        if not is_open(items) or function not in (zip, max, min):
+            return None
+        return items.columns() if function is zip else RUNTIME_FUNCTIONS.traced(function)(items)
+
+    def took_out(self, item: Any, structure: Any, values: Sequence[Any]) -> None:
+        self.taken_out.note(item, structure, tuple(values), self.tracer.places.here())
+
+    def put_back(self, item: Any) -> None:
+        self.taken_out.put_back(item)
+
+    # --- other questions
+
+    def rewrite_caller(self) -> None:
+        self.tracer.demand.require(self.tracer.places.asking_frame(), self.tracer.places)
+
+    def asked_by_rewritten(self) -> bool:
+        frame = self.tracer.places.asking_frame()
+        self.tracer.demand.require(frame, self.tracer.places)
+        return frame is not None
+
+    def is_same(self, left: Any, right: Any) -> Any:
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Maybe) and other is None:
+                return self.negate(flag_of(one))
+            if isinstance(one, torch.SymBool) and isinstance(other, bool):
+                return one if other else self.negate(one)
+            if isinstance(one, Chosen):
+                return one.where(lambda candidate, other=other: candidate is other)  # type: ignore[misc]
+        for side in (left, right):
+            if isinstance(side, Disagreement):
+                side.complain()
+        return left is right
+
+
+def _nothing() -> None:
+    return None

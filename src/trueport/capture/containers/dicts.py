@@ -1,0 +1,348 @@
+"""Python dicts that a branch or a loop of traced length may leave with a key that is not there on every way.
+
+A dict that rewritten code makes is one of these. It is a dict like any other until two arms leave it with different
+keys, or a loop adds one; from then on such a key has a flag that tells whether it is there. Keys that two ways put in
+another order are gone through in the one or in the other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+from trueport.capture.containers.generators import Emit, Generated
+from trueport.capture.values.chosen import Chosen, OneOfFew, later
+from trueport.capture.values.disagreement import Disagreement
+from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.source import Place
+
+Entries: TypeAlias = dict[Any, Any]
+"""What a dict holds: its values, a flag under `Presence(key)` for each key that may be missing, its order if open."""
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Whether a key is there."""
+
+    key: Any
+
+
+class KeyOrder(OneOfFew):
+    """Keys in the order in which they are gone through; one object for each order, so that they can be compared."""
+
+    def __init__(self, keys: tuple[Any, ...]) -> None:
+        self.keys = keys
+
+    def last(self, key: Any) -> KeyOrder:
+        return key_order((*(k for k in self.keys if k != key), key))
+
+
+@functools.lru_cache(maxsize=4096)
+def key_order(keys: tuple[Any, ...]) -> KeyOrder:
+    return KeyOrder(keys)
+
+
+class _Order:
+    def __repr__(self) -> str:
+        return "the order of its keys"
+
+
+OPEN_ORDER = _Order()
+"""The entry of a dict whose keys have another order on another way."""
+
+
+def values_in(entries: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {k: v for k, v in entries.items() if k is not OPEN_ORDER and not isinstance(k, Presence)}
+
+
+def presence_in(entries: Mapping[Any, Any], key: Any) -> Any:
+    """Whether a key is there: True, False, or a symbol."""
+    return entries.get(Presence(key), key in entries)
+
+
+def order_in(entries: Mapping[Any, Any]) -> Any:
+    known = entries.get(OPEN_ORDER)
+    return key_order(tuple(values_in(entries))) if known is None else known
+
+
+def entry_in(entries: Mapping[Any, Any], entry: Any, absent: object) -> Any:
+    """An entry, also where it goes without saying."""
+    if isinstance(entry, Presence):
+        return presence_in(entries, entry.key)
+    return order_in(entries) if entry is OPEN_ORDER else entries.get(entry, absent)
+
+
+def common_order(one: Any, other: Any) -> KeyOrder | None:
+    """An order in which the keys of both come as they do in each; None where there is none that is easily found."""
+    if not isinstance(one, KeyOrder) or not isinstance(other, KeyOrder):
+        return None
+    for first, second in ((one, other), (other, one)):
+        both = (*first.keys, *(k for k in second.keys if k not in first.keys))
+        if tuple(k for k in both if k in second.keys) == second.keys:
+            return key_order(both)
+    return None
+
+
+_OF_NOBODY = Disagreement("a dict", "one", "another", Place(()))
+
+
+class TracedDict(dict):  # type: ignore[type-arg]
+    """A dict of rewritten code."""
+
+    stands_for: type = dict
+    """What a structure that holds it is told to be."""
+    site: tuple[str, int] | None = None
+    """The file and the line that make it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._flags: dict[Any, Any] = {}
+        self._order: Any = None
+        self.why: Disagreement = _OF_NOBODY
+        """What is said where its keys have to be known."""
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._flags) or self._order is not None
+
+    @classmethod
+    def of(cls, entries: Entries, why: Disagreement | None = None) -> TracedDict:
+        made = cls()
+        made.hold(entries)
+        made.why = made.why if why is None else why
+        return made
+
+    def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
+        """Another of its kind."""
+        return TracedDict.of(entries, why)
+
+    @property
+    def entries(self) -> Entries:
+        flags = {Presence(key): flag for key, flag in self._flags.items()}
+        order = {} if self._order is None else {OPEN_ORDER: self._order}
+        return {**dict(dict.items(self)), **flags, **order}
+
+    def hold(self, entries: Entries) -> None:
+        """Make it hold this."""
+        dict.clear(self)
+        dict.update(self, values_in(entries))
+        flags = {entry.key: flag for entry, flag in entries.items() if isinstance(entry, Presence)}
+        self._flags = {}
+        for key, flag in flags.items():
+            self._set_flag(key, flag)
+        self._order = entries.get(OPEN_ORDER)
+
+    def put(self, entry: Any, value: Any, absent: object) -> None:
+        """One entry, as a round of a loop begins with it, or ends."""
+        if entry is OPEN_ORDER:
+            self._order = None if isinstance(value, KeyOrder) and value is order_in(dict(self.entries)) else value
+        elif isinstance(entry, Presence):
+            self._set_flag(entry.key, value)
+        elif value is absent:
+            dict.pop(self, entry, None)
+            self._flags.pop(entry, None)
+        else:
+            dict.__setitem__(self, entry, value)
+
+    def _set_flag(self, key: Any, flag: Any) -> None:
+        known = flag if isinstance(flag, bool) or TRACE.trace is None else TRACE.trace.truth(flag)
+        self._flags.pop(key, None)
+        if known is False:
+            dict.pop(self, key, None)
+        elif known is not True:
+            self._flags[key] = flag
+
+    def presence(self, key: Any) -> Any:
+        return self._flags.get(key, dict.__contains__(self, key))
+
+    @property
+    def length(self) -> Any:
+        count: Any = dict.__len__(self) - len(self._flags)
+        for flag in self._flags.values():
+            count = count + RUNTIME_FUNCTIONS.traced(int)(flag)
+        return count
+
+    def _unknown(self) -> NoReturn:
+        """Code that cannot ask a flag wants to know its keys."""
+        if TRACE.trace is not None:
+            TRACE.trace.rewrite_caller()
+        self.why.complain()
+        raise AssertionError("a disagreement is never silent")
+
+    def going_through(self, made: Callable[[Any], Any]) -> Generated:
+        """What is made of each key that is there, one after the other."""
+        order = order_in(self.entries)
+
+        def run(emit: Emit, stopped: Callable[[], Any]) -> None:
+            if isinstance(order, Chosen):
+                order.each(lambda chosen: self._run(chosen, made, emit, stopped))
+            elif isinstance(order, KeyOrder):
+                self._run(order, made, emit, stopped)
+            else:
+                self.why.complain()
+
+        return Generated(run)
+
+    def _run(self, order: KeyOrder, made: Callable[[Any], Any], emit: Emit, stopped: Callable[[], Any]) -> None:
+        first = True
+        for key in order.keys:
+            if not dict.__contains__(self, key):
+                continue
+            wanted = self.presence(key)
+            if not first:
+                wanted = RUNTIME_FUNCTIONS.and_(RUNTIME_FUNCTIONS.not_(stopped()), later(_itself, wanted))
+            one = later(lambda key: emit(made(key)), key)
+            RUNTIME_FUNCTIONS.if_(wanted, one, _nothing, NO_NAMES)
+            first = False
+
+    # --- what Python does with a dict
+
+    def keys(self) -> Any:
+        if self.is_open:
+            self.why.settle()  # a list of texts can have no open length
+        return self.going_through(_itself) if self.is_open else dict.keys(self)
+
+    def values(self) -> Any:
+        return self.going_through(self._value) if self.is_open else dict.values(self)
+
+    def items(self) -> Any:
+        return self.going_through(lambda key: (key, self._value(key))) if self.is_open else dict.items(self)
+
+    def _value(self, key: Any) -> Any:
+        return dict.__getitem__(self, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._unknown() if self.is_open else dict.__iter__(self)
+
+    def __len__(self) -> int:
+        return self._unknown() if self.is_open else dict.__len__(self)
+
+    def __bool__(self) -> bool:
+        return self._unknown() if self.is_open else dict.__len__(self) > 0
+
+    def __contains__(self, key: object) -> bool:
+        known = self.presence(key)
+        return known if isinstance(known, bool) else self._unknown()
+
+    def __getitem__(self, key: Any) -> Any:
+        if key in self._flags and TRACE.trace is not None:
+            TRACE.trace.check(self._flags[key], KeyError)
+        return dict.__getitem__(self, key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        if key not in self._flags:
+            return dict.get(self, key, default)
+        value = dict.__getitem__(self, key)
+        return RUNTIME_FUNCTIONS.ternary(self._flags[key], lambda: value, lambda: default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        flag = self._flags.pop(key, None)
+        if flag is not None:  # it stays where it is, or comes last
+            known = order_in(self.entries)
+            if isinstance(known, KeyOrder):
+                moved = known.last(key)
+                self._order = None if moved is known else Chosen([lambda: flag, lambda: True], [known, moved], self.why)
+            else:
+                self._order = self.why
+        elif self._order is not None and not dict.__contains__(self, key):
+            self._order = self._changed_order(lambda order: order.last(key))
+        dict.__setitem__(self, key, value)
+
+    def _changed_order(self, change: Callable[[KeyOrder], KeyOrder]) -> Any:
+        if isinstance(self._order, KeyOrder):
+            return change(self._order)
+        return self._order.made(change) if isinstance(self._order, Chosen) else self._order
+
+    def __delitem__(self, key: Any) -> None:
+        self._flags.pop(key, None)
+        dict.__delitem__(self, key)
+        if self._order is not None:
+            self._order = self._changed_order(lambda order: key_order(tuple(k for k in order.keys if k != key)))
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        if not dict.__contains__(self, key):
+            return dict.pop(self, key, *default)
+        value = self.get(key, *default) if default else self[key]
+        del self[key]
+        return value
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if self.presence(key) is not True:
+            self[key] = self.get(key, default)
+        return self[key]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for other in (*args, kwargs):
+            if isinstance(other, TracedDict):
+                for key in order_in(other.entries).keys if isinstance(order_in(other.entries), KeyOrder) else other:
+                    self._take(key, other)
+            else:
+                for key, value in dict(other).items():
+                    self[key] = value
+
+    def _take(self, key: Any, other: TracedDict) -> None:
+        """A key of another dict, which may not be there."""
+        flag = other.presence(key)
+        if flag is True:
+            self[key] = other[key]
+        elif not dict.__contains__(self, key):
+            self[key] = other._value(key)
+            self._flags[key], self.why = flag, other.why
+        elif self.presence(key) is True:
+            dict.__setitem__(self, key, other.get(key, self[key]))
+        else:
+            other.why.complain()
+
+    def __or__(self, other: Any) -> TracedDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Any) -> TracedDict:
+        self.update(other)
+        return self
+
+    def copy(self) -> TracedDict:
+        return TracedDict.of(self.entries, self.why)
+
+    def clear(self) -> None:
+        self.hold({})
+
+    def popitem(self) -> Any:
+        return self._unknown() if self.is_open else dict.popitem(self)
+
+    def __eq__(self, other: object) -> bool:
+        if self.is_open or (isinstance(other, TracedDict) and other.is_open):
+            return self is other or self._unknown()
+        return dict.__eq__(self, other)
+
+    __hash__ = None
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return (dict, (dict(self),))
+
+
+def first_open_dict(value: Any) -> TracedDict | None:
+    """A dict in a structure of which not all ways agree on the keys."""
+    if isinstance(value, TracedDict) and value.is_open:
+        return value
+    if isinstance(value, (list, tuple, dict)):
+        # An open list lets nobody go through it: what stands for its items is no dict.
+        items: Iterable[Any] = dict.values(value) if isinstance(value, dict) else _plain_items(value)
+        return next((each for each in map(first_open_dict, items) if each is not None), None)
+    return None
+
+
+def _plain_items(value: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
+    return list.__iter__(value) if isinstance(value, list) else value
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _nothing(*_: Any) -> None:
+    return None

@@ -1,0 +1,141 @@
+"""What a list of rewritten code holds, while its number of items is plain, and once it is open."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import torch
+
+from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.rows import NotAlike, Rows, numbers_in
+from trueport.capture.containers.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.leaves import MayBeOpen
+from trueport.source import Place
+
+
+class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
+    """A list that holds its items itself, or, while their number is open, in parts."""
+
+    stands_for: type = list
+    """What a structure that holds it is told to be: torch's functions give tuples."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self._parts: Parts | None = None
+        self.place: Place | None = None
+        """Where its length was left open."""
+        self.one_of_two: Disagreement | None = None
+        """Set where it stands for one or the other of two lists, which a change of it would not reach."""
+        self.before_change: list[Callable[[], None]] = []
+        """What others do about it, who may be the same list, and whom a change of it would not reach."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._parts is not None
+
+    @property
+    def held(self) -> Parts:
+        return self._parts if self._parts is not None else Parts.plain(list.__iter__(self))
+
+    @classmethod
+    def of(cls, parts: Parts) -> Self:
+        made = cls()
+        made.hold(parts)
+        return made
+
+    def holding(self, parts: Parts) -> Self:
+        """Another of its kind."""
+        return type(self).of(parts)
+
+    @classmethod
+    def of_numbers(cls, tensor: torch.Tensor) -> Self:
+        """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
+        return cls.of(Parts((numbers_in(tensor),)))
+
+    def hold(self, parts: Parts) -> None:
+        """Make it hold this."""
+        items = parts.items
+        list.clear(self)
+        if items is None:
+            list.append(self, StandIn.of(self))
+            self._parts = parts
+        else:
+            list.extend(self, items)
+            self._parts = None
+
+    @property
+    def length(self) -> Any:
+        return self.held.length
+
+    def rows(self) -> Rows:
+        """All items as rows, which it then holds: they are put together once."""
+        try:
+            rows = self.held.rows()
+        except NotAlike:
+            self._mixed()
+            raise
+        if self._parts is not None:
+            self._parts = Parts((rows,))
+        return rows
+
+    def _mixed(self) -> Any:
+        return refuse(
+            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that"
+            " differ in a way that this cannot follow",
+            "put tensors of one dtype and number of axes into it",
+        )
+
+    def whole(self) -> torch.Tensor:
+        """All items along a new first axis."""
+        return self.held.whole()
+
+    def as_numbers(self) -> torch.Tensor:
+        """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
+        rows = self.rows()
+        try:
+            return rows.table() if rows.is_table else self.whole()
+        except NotAlike:
+            return torch.as_tensor(self._mixed())
+
+    def joined(self, axis: int) -> torch.Tensor:
+        """All items along one of their own axes."""
+        try:
+            return self.held.joined(axis)
+        except NotAlike:
+            return torch.as_tensor(self._mixed())
+
+    def lengths(self, axis: int) -> torch.Tensor:
+        """How long each item is along one of its axes."""
+        column, tensors = self.rows().only
+        return column.lengths(tensors, axis)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of its items."""
+        return len(self.rows().only[0].sizes)
+
+    def sequence(self) -> OpenSequence:
+        """Its items, to be gone through by a loop."""
+        rows = self.rows()
+        return OpenSequence(rows.length, rows.at)
+
+    def _about_to_change(self) -> None:
+        if self.one_of_two is not None:
+            self.one_of_two.complain()
+        for others in self.before_change:
+            others()
+
+    def __iter__(self) -> Any:
+        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+            return list.__iter__(self)
+        return iter(OpenSequence(self.length, self.__getitem__))
+
+    def __len__(self) -> int:
+        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+            return list.__len__(self)
+        return int(
+            refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
+        )

@@ -1,0 +1,341 @@
+"""Python lists that a branch or a loop of traced length may leave with an open number of items.
+
+A list that rewritten code makes is one of these. It is a list like any other until two arms leave it with different
+lengths, or a loop adds to it; from then on it is a row of parts, plain items and `Rows` in turn. Items are put into
+tensors only when somebody reads them: a list that a loop only appends to costs one scanned output.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from trueport.capture.containers.holding import HoldingList
+from trueport.capture.containers.parts import Part as Part
+from trueport.capture.containers.parts import Parts as Parts
+from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
+from trueport.capture.containers.sequences import OpenSequence, refuse, turned
+from trueport.capture.containers.splicing import bounds_of, number_of, spliced
+from trueport.capture.decompositions.indexing import within
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+
+
+class Unfilled(IndexError):
+    """An item of an empty list is asked for, in a loop that may have filled it in an earlier round."""
+
+
+class TracedList(HoldingList):
+    """A list of rewritten code, with what Python does to a list. While its number of items is open, `held` has them."""
+
+    def columns(self) -> tuple[TracedList, ...] | None:
+        """`zip(*items)` of lists or tuples of one length: the first of all items, the second of all, and so on."""
+        rows = self.rows()
+        parts = rows.shape.structure.items()
+        if parts is None:
+            return None
+        if TRACE.trace is not None:  # of nothing, `zip` gives nothing at all
+            TRACE.trace.check(rows.length > 0, ValueError)
+        made, found = [], iter(rows.columns())
+        for part in parts:
+            columns = list(itertools.islice(found, part.count))
+            shape = ItemShape(part, tuple(column for column, _ in columns))
+            made.append(TracedList.of(Parts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
+            made[-1].stands_for, made[-1].place = tuple, self.place
+        return tuple(made)
+
+    def append(self, item: Any) -> None:
+        self.extend([item])
+
+    def extend(self, items: Iterable[Any]) -> None:
+        self._about_to_change()
+        if not isinstance(items, (list, tuple)):  # the rows of a tensor, a range, a zip
+            items = RUNTIME_FUNCTIONS.traced(list)(items)
+        if self._parts is None and not is_open(items):
+            list.extend(self, items)
+        else:
+            added = items.held if isinstance(items, TracedList) else Parts.plain(items)
+            self.place = self.place or getattr(items, "place", None)
+            self.hold(self.held.then(added))
+
+    def __iadd__(self, items: Any) -> TracedList:
+        self.extend(items)
+        return self
+
+    def __add__(self, items: Any) -> TracedList:
+        both = self.copy()
+        both.extend(items)
+        return both
+
+    def __radd__(self, items: Any) -> Any:
+        """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
+        if not isinstance(items, (list, tuple)):
+            return NotImplemented
+        made = TracedList.of(Parts.plain(items).then(self.held))
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
+
+    def __mul__(self, times: Any) -> Any:
+        if self._parts is None and isinstance(times, int):
+            return self.holding(Parts.plain(list.__mul__(self, times)))
+        if self._parts is None and isinstance(times, torch.SymInt):
+            return _repeated(self, times)
+        if isinstance(times, int):
+            return TracedList.of(functools.reduce(Parts.then, [self.held] * times, Parts.plain(())))
+        return refuse("a list of open length is repeated as a traced number says", "repeat the stacked tensor instead")
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: Any) -> TracedList:
+        self._about_to_change()
+        self.hold(_held(self * times))
+        return self
+
+    def copy(self) -> TracedList:
+        made = self.holding(self.held)
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
+
+    __copy__ = copy
+
+    def clear(self) -> None:
+        self._about_to_change()
+        self.hold(Parts.plain(()))
+
+    def pop(self, index: Any = -1) -> Any:
+        self._about_to_change()
+        if self._parts is None and isinstance(index, int):
+            if not list.__len__(self):
+                self._unfilled()
+            return list.pop(self, index)
+        self._must_hold_some()
+        item = self[index]
+        last = self.held.parts[-1]
+        if index == -1 and not isinstance(last, Rows):
+            self.hold(Parts((*self.held.parts[:-1], last[:-1])))
+            return item
+        self._splice(index, Parts.plain(()))
+        return item
+
+    def _splice(self, index: Any, new: Parts) -> None:
+        """Other items in the place of one, or of those in a slice."""
+        if isinstance(index, slice) and index.step not in (None, 1):
+            refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
+        count = self.length
+        try:
+            if isinstance(index, slice):
+                start, stop = bounds_of(index, count)
+            else:
+                start = number_of(index, count)
+                stop = start + 1
+            parts = spliced(self.held, start, stop, new)
+        except NotAlike:
+            self._mixed()
+        if self.is_open or isinstance(index, slice):
+            self.hold(parts)
+        else:
+            self.hold(Parts.plain(parts.rows().exactly(count - 1)))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._slice(index)
+        if self._parts is None and not isinstance(index, (torch.SymInt, torch.Tensor)):
+            if not list.__len__(self):
+                self._unfilled()
+            return list.__getitem__(self, index)
+        first, last = (self.held.parts[i] for i in (0, -1))
+        if isinstance(index, int) and not isinstance(first, Rows) and 0 <= index < len(first):
+            return first[index]
+        if isinstance(index, int) and not isinstance(last, Rows) and index < 0 and -index <= len(last):
+            return last[index]
+        if self._parts is None and not list.__len__(self):
+            self._unfilled()
+        if TRACE.trace is not None:
+            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        return self.rows().at(index)
+
+    def _must_hold_some(self) -> None:
+        if TRACE.trace is not None and self.is_open:
+            TRACE.trace.check_if_caught(lambda: self.length > 0, IndexError)
+
+    def _unfilled(self) -> None:
+        if TRACE.trace is not None:
+            raise Unfilled("list index out of range")
+
+    def _slice(self, index: slice) -> Any:
+        index = slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (index.start, index.stop, index.step)))
+        bounds = (index.start, index.stop)
+        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
+            return TracedList(list.__getitem__(self, index))
+        if index.step == -1 and index.stop == -1:
+            return TracedList()
+        if index.step == -1 and (forwards := turned(index)) is not None:
+            backwards = self.copy() if forwards == slice(None) else self[forwards]
+            backwards.reverse()
+            return backwards
+        if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
+            return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
+        try:
+            part = self.rows().part(*bounds)
+        except NotAlike:
+            return self._mixed()
+        made = TracedList.of(Parts((part,))) if index.step in (None, 1) else _every(part, index.step)
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._about_to_change()
+        traced = _is_traced(index) and not isinstance(index, slice)
+        if self._parts is None and not traced:
+            list.__setitem__(self, index, value)
+        elif traced or isinstance(index, int):
+            self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
+        else:
+            new = RUNTIME_FUNCTIONS.traced(list)(value)
+            self._splice(index, new.held if isinstance(new, TracedList) else Parts.plain(new))
+
+    def __delitem__(self, index: Any) -> None:
+        self._about_to_change()
+        if self._parts is None and not _is_traced(index):
+            list.__delitem__(self, index)
+            return
+        if TRACE.trace is not None and not isinstance(index, slice):
+            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        self._splice(index, Parts.plain(()))
+
+    def _replace(self, index: Any, value: Any) -> None:
+        """Another item at a traced place, or in a list of open length."""
+        if TRACE.trace is not None:
+            TRACE.trace.put_back(value)
+        try:
+            rows = self.held.rows()
+            items = rows.with_item(index, value)
+            self.hold(Parts((items,)) if self.is_open else Parts.plain(items.exactly(list.__len__(self))))
+        except NotAlike:
+            if self.is_open:  # an item of another size than the others
+                self._splice(index, Parts.plain([value]))
+                return
+            count, before = list.__len__(self), list(list.__iter__(self))
+            for i, item in enumerate(before):
+                here = (index == i) | (index == i - count)
+                kept = RUNTIME_FUNCTIONS.ternary(here, lambda: value, lambda item=item: item)  # type: ignore[misc]
+                list.__setitem__(self, i, kept)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def reverse(self) -> None:
+        self._about_to_change()
+        if self._parts is None:
+            list.reverse(self)
+            return
+        rows, trace = self.rows(), TRACE.trace
+        try:
+            self.hold(Parts((rows.backwards(),)))
+        except NotAlike:
+            assert trace is not None
+            from_the_end = OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i))
+            self.hold(trace.collect(from_the_end, lambda item: item).held)
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        return refuse(
+            "this needs to know each item of a list whose length is known only when the model runs",
+            "stack the list and work on the tensor: torch.stack(items)",
+        )
+
+    def __contains__(self, item: object) -> bool:
+        return list.__contains__(self, item) if self._parts is None else bool(self._refused())
+
+    def insert(self, index: Any, item: Any) -> None:
+        self._about_to_change()
+        if self._parts is None and not _is_traced(index):
+            list.insert(self, index, item)
+        elif isinstance(index, int) and index == 0:
+            self.hold(Parts.plain([item]).then(self.held))
+        else:
+            self._splice(slice(index, index), Parts.plain([item]))
+
+    def sort(self, **options: Any) -> None:
+        self._about_to_change()
+        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self, **options)
+        self.hold(ordered.held if isinstance(ordered, TracedList) else Parts.plain(ordered))
+
+    def remove(self, item: Any) -> None:
+        self._about_to_change()
+        list.remove(self, item) if self._parts is None else self._splice(self.index(item), Parts.plain(()))
+
+    def index(self, *args: Any) -> Any:
+        if self._parts is None:
+            return RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].index)(*args)
+        if len(args) > 1:
+            return self._refused()
+        here = self._numbers() == args[0]
+        if TRACE.trace is not None:
+            TRACE.trace.check_if_caught(lambda: here.any().item(), ValueError)
+        return here.to(torch.int64).argmax().item()
+
+    def count(self, item: Any) -> Any:
+        if self._parts is None:
+            return RUNTIME_FUNCTIONS.traced([*list.__iter__(self)].count)(item)
+        return (self._numbers() == item).sum().item()
+
+    def _numbers(self) -> torch.Tensor:
+        """All items, which are Python numbers: tensors are not compared by their values alone."""
+        column, tensors = self.rows().only
+        return self._refused() if column.number is None else tensors[0]
+
+    def __eq__(self, other: object) -> Any:
+        if self is other or not isinstance(other, list):
+            return self is other
+        if self._parts is None and not is_open(other):
+            return list.__eq__(self, other)
+        if not all(map(list.__len__, (self, other))):
+            return self.length == 0 if self.is_open else TracedList.of(_held(other)).length == 0
+        return torch.equal(self._numbers(), TracedList.of(_held(other))._numbers())
+
+    def __ne__(self, other: object) -> Any:
+        return RUNTIME_FUNCTIONS.not_(self == other)
+
+    def __lt__(self, other: Any) -> Any:
+        return list.__lt__(self, other) if not (self.is_open or is_open(other)) else self._refused()
+
+    def __reversed__(self) -> Any:
+        return list.__reversed__(self) if self._parts is None else iter(OpenSequence(self.length, self.__getitem__))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return (list, (list(self),))
+
+
+def _every(rows: Rows, step: int) -> TracedList:
+    """The first of each `step` items."""
+    trace: Any = TRACE.trace
+    picked = OpenSequence((rows.length + step - 1) // step, lambda i: rows.at(i * step))
+    return TracedList.of(trace.collect(picked, lambda item: item).held)
+
+
+def _is_traced(index: Any) -> bool:
+    if isinstance(index, slice):
+        return any(map(_is_traced, (index.start, index.stop, index.step)))
+    return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+
+
+def _held(items: list[Any]) -> Parts:
+    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+
+
+def is_open(value: Any) -> bool:
+    return isinstance(value, TracedList) and value.is_open
+
+
+def _repeated(items: TracedList, times: Any) -> TracedList:
+    """`[0.0] * n` for a traced n, of which one below 0 counts as 0."""
+    rows, times = items.rows(), torch.sym_max(times, 0)
+    if any(column.is_packed for column in rows.shape.columns):
+        refuse("a list of items of different sizes is repeated as a traced number says", "expand a tensor instead")
+    repeated = [tensor.expand(times, *tensor.shape).flatten(0, 1) for tensor in rows.tensors]
+    return TracedList.of(Parts((Rows(rows.shape, tuple(repeated)),)))

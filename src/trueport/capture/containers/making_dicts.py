@@ -1,0 +1,57 @@
+"""`defaultdict` and `Counter` in rewritten code: dicts that answer for keys which they do not have."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueport.capture.containers.dicts import Entries, TracedDict
+from trueport.capture.values.disagreement import Disagreement
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+
+
+class MakingDict(TracedDict):
+    """One that makes what it is asked for."""
+
+    def __init__(self, missing: Callable[[], Any], stands_for: type) -> None:
+        super().__init__()
+        self.missing, self.stands_for = missing, stands_for
+
+    def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
+        made = MakingDict(self.missing, self.stands_for)
+        made.hold(entries)
+        made.why = made.why if why is None else why
+        return made
+
+    def copy(self) -> TracedDict:
+        return self.holding(self.entries, self.why)
+
+    def __getitem__(self, key: Any) -> Any:
+        there = self.presence(key)
+        if there is True:
+            return dict.__getitem__(self, key)
+        value = self.missing() if there is False else self.get(key, self.missing())
+        if self.stands_for is defaultdict:
+            self[key] = value
+        return value
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """A Counter adds what it is given, or counts it."""
+        if self.stands_for is not Counter:
+            super().update(*args, **kwargs)
+            return
+        for other in (*args, kwargs):
+            if isinstance(other, Mapping):
+                for key, value in dict(other).items():
+                    self[key] = self[key] + value
+            else:
+                for item in other:
+                    RUNTIME_FUNCTIONS.update_item(self, item, "iadd", lambda: 1)
+
+    def total(self) -> Any:
+        return sum(self.values())
+
+    def most_common(self, count: int | None = None) -> Any:
+        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self.items(), key=lambda entry: entry[1], reverse=True)
+        return ordered if count is None else ordered[:count]

@@ -1,0 +1,77 @@
+"""Python sets that two arms may leave with different items.
+
+No value of ONNX tells which items a set has. A set that rewritten code makes is one of these: after a branch whose arms
+left it with different items nobody may look at it, and whoever does has the rest of the block traced in both arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from trueport.capture.values.disagreement import Disagreement
+
+
+@dataclass(frozen=True, eq=False)
+class Unsure:
+    """What a set holds that is one thing on one way and another on another."""
+
+    why: Disagreement
+
+
+class TracedSet(set):  # type: ignore[type-arg]
+    """A set of rewritten code."""
+
+    stands_for = set
+    """What a structure that holds it is told to be."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        super().__init__(items)
+        self._unsure: Unsure | None = None
+
+    @property
+    def held(self) -> Any:
+        """What it holds: a plain set, or what tells that nobody knows."""
+        return set(set.__iter__(self)) if self._unsure is None else self._unsure
+
+    def hold(self, held: Any) -> None:
+        set.clear(self)
+        self._unsure = held if isinstance(held, Unsure) else None
+        if self._unsure is None:
+            set.update(self, held)
+
+    def must_be_sure(self) -> None:
+        if self._unsure is not None:
+            self._unsure.why.complain()
+
+    def clear(self) -> None:
+        self.hold(())
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        self.must_be_sure()
+        return (set, (list(set.__iter__(self)),))
+
+    __hash__ = None
+
+
+def _asking(name: str) -> Callable[..., Any]:
+    plain = getattr(set, name)
+
+    def method(self: TracedSet, *others: Any) -> Any:
+        for each in (self, *others):
+            if isinstance(each, TracedSet):
+                each.must_be_sure()
+        made = plain(self, *others)
+        return TracedSet(made) if type(made) is set else made
+
+    return method
+
+
+for _name in (
+    "add discard remove pop update copy union intersection difference symmetric_difference issubset issuperset"
+    " isdisjoint difference_update intersection_update symmetric_difference_update __contains__ __iter__ __len__"
+    " __or__ __ror__ __and__ __rand__ __sub__ __rsub__ __xor__ __rxor__ __ior__ __iand__ __isub__ __ixor__"
+    " __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
+).split():
+    setattr(TracedSet, _name, _asking(_name))

@@ -1,0 +1,41 @@
+"""Changes in the middle of a list of open length: what lies before, something else, what lies after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.rows import Rows
+from trueport.rewrite.runtime import TRACE
+
+
+def number_of(index: Any, count: Any) -> Any:
+    """The number of the item that an index means: a negative one counts from the end."""
+    if isinstance(index, torch.Tensor):
+        index = index.item()
+    if isinstance(index, int):
+        return index if index >= 0 else count + index
+    trace = TRACE.trace
+    from_the_end = index < 0 if trace is None else trace.truth(index < 0)
+    return index if from_the_end is False else torch.sym_ite(from_the_end, index + count, index)
+
+
+def bounds_of(index: slice, count: Any) -> tuple[Any, Any]:
+    """Where the items of a slice begin and end: both lie in the list, in this order."""
+    start, stop = (
+        edge if bound is None else torch.sym_min(torch.sym_max(number_of(bound, count), 0), count)
+        for bound, edge in ((index.start, 0), (index.stop, count))
+    )
+    return start, torch.sym_max(start, stop)
+
+
+def spliced(items: Parts, start: Any, stop: Any, new: Parts) -> Parts:
+    """The items before `start`, the new ones, and those from `stop` on."""
+    rows = items.rows()
+    return Parts((_part(rows, None, start),)).then(new).then(Parts((_part(rows, stop, None),)))
+
+
+def _part(rows: Rows, start: Any, stop: Any) -> Rows | tuple[()]:
+    return () if isinstance(stop, int) and stop == 0 else rows.part(start, stop)

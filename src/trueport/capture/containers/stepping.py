@@ -1,0 +1,190 @@
+"""Iterators that are advanced step by step, where a traced value tells whether there is another item.
+
+An object of the user's with `__next__`, `iter(function, sentinel)`, and `iter` of something of open length. Going
+through one is a `while` loop: each round asks for the next item, and ends the loop where there is none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.recording.flow import Flow
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+
+
+@dataclass
+class Step:
+    """What the last step gave: whether there was an item, and which."""
+
+    found: Any = False
+    item: Any = UNBOUND
+
+
+class Stepper(ABC):
+    """Something that gives one item after the other."""
+
+    holds_state = True
+    """Branches and rounds of loops change what it remembers."""
+
+    @abstractmethod
+    def advance(self, control: Flow, step: Step, state: State) -> None:
+        """Take the next item; `state` is what the loop and this step may change."""
+
+    @property
+    @abstractmethod
+    def iterator(self) -> Any:
+        """What remembers how far it is."""
+
+    def __iter__(self) -> Stepper:
+        return self
+
+
+class OfTheUser(Stepper):
+    """An object whose class defines `__next__`, and raises StopIteration where a traced value says so."""
+
+    def __init__(self, iterator: Any, following: Callable[[], Any]) -> None:
+        self._iterator, self._following = iterator, following
+
+    @property
+    def iterator(self) -> Any:
+        return self._iterator
+
+    def advance(self, control: Flow, step: Step, state: State) -> None:
+        def take() -> None:
+            step.found = False
+            try:
+                step.item = self._following()
+                step.found = True
+            except StopIteration:
+                pass
+
+        control.forks.trace(take, state, catches=(StopIteration,))
+
+
+class Calls(Stepper):
+    """`iter(function, sentinel)`."""
+
+    def __init__(self, function: Callable[[], Any], sentinel: Any) -> None:
+        self._function, self._sentinel = function, sentinel
+
+    @property
+    def iterator(self) -> Any:
+        return self._function
+
+    def advance(self, control: Flow, step: Step, _state: State) -> None:
+        step.item = RUNTIME_FUNCTIONS.traced(self._function)()
+        step.found = control.negate(RUNTIME_FUNCTIONS.eq(step.item, self._sentinel))
+
+
+class Position:
+    """How far an iterator is."""
+
+    holds_state = True
+    is_one_leaf = True
+
+    def __init__(self) -> None:
+        self.taken: Any = 0
+
+
+class ByPosition(Stepper):
+    """Something that is gone through in order, of which some may be taken by hand."""
+
+    def __init__(self) -> None:
+        self.position = Position()
+
+    @property
+    def iterator(self) -> Any:
+        return self.position
+
+    @property
+    @abstractmethod
+    def has_more(self) -> Any:
+        """Whether another item is left."""
+
+    @abstractmethod
+    def take(self) -> Any:
+        """The next item."""
+
+    def advance(self, control: Flow, step: Step, state: State) -> None:
+        def take() -> None:
+            step.item, step.found = self.take(), True
+
+        def end() -> None:
+            step.found = False
+
+        RUNTIME_FUNCTIONS.if_(self.has_more, take, end, state)
+
+
+class OfOpenLength(ByPosition):
+    """`iter(rows)`."""
+
+    def __init__(self, sequence: OpenSequence) -> None:
+        super().__init__()
+        self.sequence = sequence
+        self._handed_over = False
+
+    @property
+    def has_more(self) -> Any:
+        if self._handed_over:
+            refuse("an iterator is used again that a function went through", "make a list of it first")
+        return self.position.taken < self.sequence.length
+
+    def take(self) -> Any:
+        item = self.sequence.at(self.position.taken)
+        self.position.taken = self.position.taken + 1
+        return item
+
+    def rest(self) -> OpenSequence:
+        """The items that are left, gone through by a function of Python's: how far it is afterwards, nobody knows."""
+        self._handed_over = True
+        first = self.position.taken
+        return OpenSequence(self.sequence.length - first, lambda i: self.sequence.at(first + i))
+
+    def several(self, count: int) -> OpenSequence:
+        """`zip(it, it)`: so many of those at a time."""
+        rest = self.rest()
+        return OpenSequence(rest.length // count, lambda i: tuple(rest.at(i * count + k) for k in range(count)))
+
+
+def stepper(control: Flow, over: Any) -> Stepper | None:
+    if isinstance(over, Stepper):
+        return over
+    known: Stepper | None = control.remembered_already(over)
+    if known is not None:
+        return known
+    if control.own_method(over, "__next__") is None:
+        return None
+    begin = control.own_method(over, "__iter__")
+    started = over if begin is None else begin()
+    following = control.own_method(started, "__next__")
+    return None if following is None else OfTheUser(started, following)
+
+
+def go_through(
+    control: Flow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: State
+) -> None:
+    step = Step()
+    own = len(state.names)
+
+    def get() -> tuple[Any, ...]:
+        return (*state.get(), steps.iterator, step.found, step.item)
+
+    def put(values: tuple[Any, ...]) -> None:
+        state.put(values[:own])
+        step.found, step.item = values[own + 1 :]
+
+    whole = State(get, put, (*state.names, "the iterator", "whether there is an item", "the item"), state.look)
+
+    def end() -> None:
+        step.found = False
+
+    def test() -> Any:
+        go_on = control.negate(stop())
+        RUNTIME_FUNCTIONS.if_(go_on, lambda: steps.advance(control, step, whole), end, whole)
+        return step.found
+
+    RUNTIME_FUNCTIONS.while_(test, lambda: body(step.item), whole)

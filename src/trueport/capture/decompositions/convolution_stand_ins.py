@@ -1,0 +1,118 @@
+"""Convolutions of which a free size says how many groups there are, or how long the result is.
+
+`F.conv2d(x.view(1, b * c, h, w), weight, groups=b)`, `self.up(x, output_size=skip.shape)`
+
+So networks give each example of a batch weights of its own (StyleGAN's modulated convolution). ONNX has the number of
+groups written down once, so here the windows are laid out as columns and multiplied, group by group, in one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for
+
+
+def _each(value: Any, axes: int) -> list[Any]:
+    given = list(value) if isinstance(value, (list, tuple)) else [value]
+    return given * axes if len(given) == 1 else given
+
+
+def _pair(value: Any, axes: int, missing: int) -> Any:
+    """A setting of each axis of a picture, of which a line has but one."""
+    return (*[missing] * (2 - axes), *_each(value, axes))
+
+
+def _picture(tensor: torch.Tensor, axes: int) -> torch.Tensor:
+    return tensor.unsqueeze(-2) if axes == 1 else tensor
+
+
+def _forwards(axes: int) -> Callable[..., Any]:
+    def convolve(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: Any = 1,
+    ) -> Any:
+        if not holds_symbol(groups) or isinstance(padding, str) or input.dim() != axes + 2:
+            return NotImplemented
+        x, w = _picture(input, axes), _picture(weight, axes)
+        steps, pads, gaps = _pair(stride, axes, 1), _pair(padding, axes, 0), _pair(dilation, axes, 1)
+        batch, _, *sizes = x.shape
+        kernel = tuple(w.shape[2:])
+        each = x.reshape(batch * groups, w.shape[1], *sizes)
+        columns = F.unfold(each, kernel, gaps, pads, steps)
+        columns = columns.reshape(batch, groups, w.shape[1] * kernel[0] * kernel[1], columns.shape[-1])
+        rows = w.reshape(groups, w.shape[0] // groups, w.shape[1] * kernel[0] * kernel[1])
+        made = [
+            (size + 2 * pad - gap * (k - 1) - 1) // step + 1
+            for size, pad, gap, k, step in zip(sizes, pads, gaps, kernel, steps, strict=True)
+        ]
+        return _finished(rows @ columns, (batch, w.shape[0], *made), bias, axes)
+
+    return convolve
+
+
+def _backwards(axes: int) -> Callable[..., Any]:
+    def convolve(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: Any = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        if holds_symbol(output_padding) and not holds_symbol(groups):
+            whole = _TRANSPOSED[axes - 1](input, weight, None, stride, 0, 0, groups, dilation)
+            return _cut(whole, _each(padding, axes), _each(output_padding, axes), bias)
+        if not holds_symbol(groups) or input.dim() != axes + 2 or axes > 2:
+            return NotImplemented
+        x, w = _picture(input, axes), _picture(weight, axes)
+        steps, pads, gaps = _pair(stride, axes, 1), _pair(padding, axes, 0), _pair(dilation, axes, 1)
+        extra = _pair(output_padding, axes, 0)
+        batch, channels, *sizes = x.shape
+        kernel = tuple(w.shape[2:])
+        inner, outer = channels // groups, w.shape[1]
+        each = x.reshape(batch, groups, inner, sizes[0] * sizes[1])
+        rows = w.reshape(groups, inner, outer * kernel[0] * kernel[1]).transpose(-1, -2)
+        columns = (rows @ each).reshape(batch * groups, outer * kernel[0] * kernel[1], sizes[0] * sizes[1])
+        made = [
+            (size - 1) * step - 2 * pad + gap * (k - 1) + more + 1
+            for size, pad, gap, k, step, more in zip(sizes, pads, gaps, kernel, steps, extra, strict=True)
+        ]
+        return _finished(
+            F.fold(columns, tuple(made), kernel, gaps, pads, steps), (batch, groups * outer, *made), bias, axes
+        )
+
+    return convolve
+
+
+def _cut(whole: torch.Tensor, pads: list[Any], extra: list[Any], bias: torch.Tensor | None) -> torch.Tensor:
+    """`output_size=x.size()`: how much longer the result is than it has to be only the run tells. Nothing is left off
+    at first, and then what eager leaves off; where it asks for more than there is, only the bias reaches."""
+    edges = [each for pad, more in zip(reversed(pads), reversed(extra), strict=True) for each in (-pad, more - pad)]
+    made = F.pad(whole, edges)
+    return made if bias is None else made + bias.reshape(-1, *[1] * len(pads))
+
+
+def _finished(made: torch.Tensor, sizes: Sequence[Any], bias: torch.Tensor | None, axes: int) -> torch.Tensor:
+    picture = made.reshape(tuple(sizes))
+    if bias is not None:
+        picture = picture + bias.reshape(-1, 1, 1)
+    return picture.squeeze(-2) if axes == 1 else picture
+
+
+_TRANSPOSED: tuple[Callable[..., torch.Tensor], ...] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+for _axes, _there in ((1, F.conv1d), (2, F.conv2d)):
+    stands_in_for(_there)(_forwards(_axes))
+for _axes, _back in enumerate(_TRANSPOSED, 1):
+    stands_in_for(_back)(_backwards(_axes))

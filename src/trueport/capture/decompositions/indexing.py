@@ -1,0 +1,159 @@
+"""Indexing with a traced number: `x[i]`, `x[:, i - 1]`, `z[i] = v` inside a loop.
+
+Torch's own indexing takes plain numbers only; a selection by a traced one is a view like any other, so a write through
+it reaches the tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
+_MASKS = (torch.bool, torch.uint8)
+
+
+def has_traced_number(index: Any) -> bool:
+    """Whether something in it is traced that torch would read the value of."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in items)
+
+
+def _is_single(item: Any) -> bool:
+    """A tensor of one integer selects like a number; torch reads its value to do so."""
+    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _INTEGERS
+
+
+def _is_single_mask(item: Any) -> bool:
+    """A mask of no axes, `y[total > 0] = 1`: it makes an axis, of one row or of none."""
+    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _MASKS
+
+
+def _has_single(item: Any) -> bool:
+    return isinstance(item, slice) and any(
+        isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step)
+    )
+
+
+def _has_step(item: Any) -> bool:
+    return isinstance(item, slice) and isinstance(item.step, torch.SymInt)
+
+
+_READ = (_is_single, _is_single_mask, _has_single, _has_step)
+
+
+def _plain(item: Any) -> Any:
+    """Tensors of one integer as the numbers that they hold."""
+    if _is_single(item):
+        return item.item()
+    if _has_single(item):
+        return slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (item.start, item.stop, item.step)))
+    return item
+
+
+def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    view, rest = _selected(*_stepped(tensor, index))
+    return view[rest] if rest else view
+
+
+def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """With the axes taken whose step is a traced number, which torch would read: `x[::n]`."""
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    if not any(map(_has_step, items)):
+        return tensor, index
+    used = sum(_axes_taken(i) for i in items)
+    made, axis = [], 0
+    for item in items:
+        if _has_step(item):
+            before: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), slice(item.start, item.stop))
+            tensor = tensor[before]
+            places = torch.arange((tensor.shape[axis] + item.step - 1) // item.step) * item.step
+            tensor, item = tensor.index_select(axis, places), slice(None)
+        made.append(item)
+        axis += tensor.dim() - used if item is Ellipsis else _axes_taken(item)
+    return tensor, tuple(made)
+
+
+def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    if any(_has_step(_plain(i)) for i in (index if isinstance(index, tuple) else (index,))):
+        raise CannotBeCarried(
+            "what is written here is every n-th item, where n is known only when the model runs",
+            "write with the positions: x[torch.arange(0, x.shape[0], n)] = value",
+        )
+    target, rest = _selected(tensor, index)
+    if any(_is_advanced(i) for i in rest):
+        target[rest] = value
+        return
+    target = target[rest] if rest else target
+    if isinstance(value, torch.Tensor):
+        while value.dim() > target.dim() and value.shape[0] == 1:
+            value = value.squeeze(0)
+        target.copy_(value)
+    else:
+        target.fill_(value)
+
+
+def _selected(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """What the numbers among the indices select, and the index that remains. Eager, too, selects by them first, and
+    where other indices are tensors they do not count among those."""
+    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    tensor, items = _with_axes_of_masks(tensor, items)
+    if not any(isinstance(i, torch.SymInt) for i in items):
+        return tensor, items
+    axes, rest = _split(items, tensor.dim())
+    for axis, number in reversed(axes):
+        tensor = tensor.select(axis, number)
+    return tensor, tuple(rest)
+
+
+def _with_axes_of_masks(tensor: torch.Tensor, items: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """The axis of one row that a mask of no axes is about, and the mask as one of that row."""
+    axis, rank, used = 0, tensor.dim(), sum(_axes_taken(i) for i in items)
+    made: list[Any] = []
+    for item in items:
+        if _is_single_mask(item):
+            tensor, item = tensor.unsqueeze(axis), item.reshape(1)
+            axis += 1
+        else:
+            axis += rank - used if item is Ellipsis else _axes_taken(item)
+        made.append(item)
+    return tensor, tuple(made)
+
+
+def _is_advanced(item: Any) -> bool:
+    return isinstance(item, (torch.Tensor, list, bool))
+
+
+def _axes_taken(item: Any) -> int:
+    """How many axes an item of an index goes through: a mask as many as it has itself, True and False none."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    is_mask = isinstance(item, torch.Tensor) and item.dtype in _MASKS
+    return item.dim() if is_mask else 1
+
+
+def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], list[Any]]:
+    """The axes that numbers select, and the index that remains for the others."""
+    used = sum(_axes_taken(i) for i in items)
+    axes: list[tuple[int, Any]] = []
+    rest: list[Any] = []
+    axis = 0
+    for item in items:
+        if isinstance(item, torch.SymInt):
+            axes.append((axis, item))
+        else:
+            rest.append(item)
+        axis += rank - used if item is Ellipsis else _axes_taken(item)
+    return axes, rest
+
+
+def within(number: Any, count: Any) -> Any:
+    """Whether there is an item of this number; a negative one counts from the end."""
+    if isinstance(number, torch.Tensor):
+        number = number.item()
+    if isinstance(number, torch.SymBool):
+        number = torch.sym_ite(number, 1, 0)
+    return (number >= -count) & (number < count)

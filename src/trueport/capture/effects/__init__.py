@@ -1,0 +1,1 @@
+"""What code does to objects, containers and tensors around it: seen, undone, and told."""

@@ -1,0 +1,106 @@
+"""A list whose length the rounds of a loop change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
+from trueport.capture.loops.slots import Carried, Round, Slot
+from trueport.load.containers import kind_of_container
+from trueport.load.structures import flatten
+from trueport.source import Place
+
+
+@dataclass(eq=False)
+class FilledList:
+    """One list: an object that rounds change, or (where `container` is None) a name that rounds give new lists to."""
+
+    name: str
+    before: Parts
+    container: TracedList | None
+    holder: Slot | None = None
+    """That name, or the key of a dict, or the attribute."""
+    slot: Slot = field(init=False)
+    """The tensors of its rows, as something that the loop carries."""
+    shape: ItemShape = field(init=False)
+    end: tuple[torch.Tensor, ...] = ()
+    """Those tensors at the end of the round that was traced last."""
+
+    def carry(self, shape: ItemShape) -> None:
+        """Enter the next round as rows of this shape."""
+        start = self.before.rows(shape).tensors
+        self.shape = shape
+        found, structure = flatten(start, self.name)
+        self.slot = Slot(self.name, start, structure, structure_leaves=[leaf.value for leaf in found])
+        self.slot.alike = [[tensor] for tensor in start]
+        self.slot.leaves = [Carried(t, t.dtype, (None, *t.shape[1:]), t.device) for t in start]
+
+    def shape_with(self, after: Parts, is_inner: Callable[[Any], bool]) -> ItemShape:
+        """What all items are made of, those before the loop and those of a round."""
+        shapes = [self.before.shape(lambda _: False), after.shape(is_inner)]
+        known = [shape for shape in shapes if shape is not None]
+        if not known:
+            raise NotAlike
+        return known[0] if len(known) == 1 else known[0].and_of(known[1])
+
+    def enter(self, traced: Round, tensors: tuple[torch.Tensor, ...]) -> None:
+        traced.rows[id(self)] = Rows(self.shape, tuple(tensors))
+        if self.container is not None:
+            self.container.hold(Parts((traced.rows[id(self)],)))
+
+    def after(self, traced: Round, left: Iterable[tuple[Slot, Any]]) -> Parts | None:
+        """What the round left in it; None where it is no list any more."""
+        if self.container is not None:
+            change = next((c for c in traced.changes if c.container is self.container), None)
+            held: Parts = self.before if change is None else change.after
+            return held
+        if id(self.holder) in traced.listed:
+            return traced.listed[id(self.holder)]
+        after = next(value for slot, value in left if slot is self.holder)
+        if type(after) in (list, tuple):  # another name's, which was carried item by item so far
+            return Parts.plain(after)
+        return after.held if isinstance(after, TracedList) else None
+
+    def appended(self, held: Parts, traced: Round, is_inner: Callable[[Any], bool]) -> list[Any] | None:
+        """The items that a round only adds, of sizes known outside it, to a list that it does not look at."""
+        rows = traced.rows[id(self)]
+        if rows.was_read or held.parts[0] is not rows or len(held.parts) > 2:
+            return None
+        added = held.parts[1] if len(held.parts) == 2 else ()
+        if isinstance(added, Rows):
+            return None
+        items = list(added)
+        if any(column.is_packed for column in self.shape.columns):
+            return None
+        try:
+            shape = ItemShape.of(items, is_inner) if items else self.shape
+            return items if shape.and_of(self.shape).same_as(self.shape) else None
+        except NotAlike:
+            return None
+
+    def holding(self, parts: Parts) -> TracedList:
+        """A list for the name: of the kind that it held before the loop."""
+        assert self.holder is not None
+        before = self.holder.before
+        made: TracedList = before.holding(parts) if isinstance(before, TracedList) else TracedList.of(parts)
+        made.stands_for = kind_of_container(before)
+        return made
+
+    def leave(self, turns: Sequence[tuple[torch.Tensor, ...]] | None, place: Place) -> TracedList:
+        """The list after the loop: what it held before, then rows of what the appends of each round gave, in turn."""
+        parts = self.before
+        if turns is not None:
+            columns = [
+                turn[0] if len(turn) == 1 else held_together(torch.stack(turn, 1).flatten(0, 1), turn)
+                for turn in zip(*turns, strict=True)
+            ]
+            parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
+        made = self.container if self.container is not None else self.holding(parts)
+        made.hold(parts)
+        made.place = place
+        return made

@@ -1,0 +1,86 @@
+"""Loops of traced length as `Loop` regions.
+
+What a round of the loop changes is found by tracing one: at first everything is taken to stay as it is; what turns out
+to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing
+new turns up. Everything that the body reads and does not change is simply a value of the scope around it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from trueport.capture import limits
+from trueport.capture.containers.lists import Unfilled
+from trueport.capture.graph import Region
+from trueport.capture.loops.learning import Learner
+from trueport.capture.loops.plan import FirstRoundDiffers, LoopFlow, Plan
+from trueport.capture.loops.results import Results
+from trueport.capture.loops.rounds import Rounds, Step
+from trueport.capture.loops.views import OpenRound
+from trueport.capture.recording.sharing import Memory
+from trueport.rewrite.runtime import State
+
+
+class Loops:
+    """Traces loops for one trace."""
+
+    def __init__(self, control: LoopFlow) -> None:
+        self._control = control
+        self._tracer = control.tracer
+        self._rounds: list[OpenRound] = []
+        self.rows_shown: dict[Memory, list[torch.Tensor]] = {}
+        """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
+
+    def written_by_others(self, made: torch.Tensor, parts: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """The parts of a list's tensor, without those of which only the present round writes what they show."""
+        tracer, others = self._tracer, []
+        here = self._rounds[-1] if self._rounds and self._rounds[-1].region is tracer.regions[-1] else None
+        shown = self.rows_shown.setdefault(tracer.memory_of(made), [])
+        for part in parts:
+            shown += self.rows_shown.get(tracer.memory_of(part), ())
+            if here is not None and not tracer.is_whole(part) and here.is_own_row(tracer, part):
+                shown.append(part)
+            else:
+                others.append(part)
+        return others
+
+    @contextlib.contextmanager
+    def round(self, region: Region, iteration: Any, mark: int) -> Iterator[None]:
+        self._rounds.append(OpenRound(region, iteration.node.expr, mark))
+        try:
+            yield
+        finally:
+            self._rounds.pop()
+
+    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
+        """False where the first round is another than the others: it has to be traced on its own."""
+        plan = Plan(self._control, state, self._tracer.places.here(), blocks)
+        rounds, learner = Rounds(plan), Learner(plan)
+        with self._control.forks.running(None):
+            return self._run(plan, rounds, learner, step, trips, first)
+
+    def _run(self, plan: Plan, rounds: Rounds, learner: Learner, step: Step, trips: Any, first: Any) -> bool:
+        first_round = False
+        for _ in range(limits.LOOP_ATTEMPTS):
+            mark = self._tracer.symbols.shapes.mark()
+            try:
+                traced = rounds.trace(step, 0 if first_round else None)
+                learned = learner.learn(traced, mark)
+            except FirstRoundDiffers as differs:
+                if differs.plan is not plan:
+                    raise
+                return False
+            except Unfilled:
+                if first_round:
+                    raise
+                first_round = True  # a list that only later rounds read: the very first round tells what is put into it
+                continue
+            if not learned and not first_round:
+                Results(plan).finish(traced, trips, first, mark, learner.tangles)
+                return True
+            first_round = False
+        return plan.give_up()

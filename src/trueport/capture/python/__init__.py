@@ -1,0 +1,1 @@
+"""Builtins, itertools, math and numpy, for traced numbers and containers (polyfills)."""

@@ -1,0 +1,339 @@
+"""Python's builtins for traced numbers and tensors, where the real ones would ask for a plain number."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, GeneratorType
+from typing import Any
+
+import numpy as np
+import torch
+
+from trueport.capture.containers.choices import attribute
+from trueport.capture.containers.dicts import TracedDict
+from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.containers.tables import Table
+from trueport.capture.python.number_math import traced_math
+from trueport.capture.recording.flow import Flow
+from trueport.capture.values.chosen import Chosen, each_way, later, made_of, pick
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.texts import OpenText
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.torch_internals import FakeTensor, FunctionalTensor
+
+Builtin = Callable[..., Any]
+_TRACED: dict[Builtin, Callable[..., Any]] = {}
+
+
+def traced_builtin(control: Flow, function: Builtin) -> Builtin | None:
+    """What to call instead of a builtin; None where the builtin itself does."""
+    if isinstance(function, Disagreement):
+        return None  # what is done with one of a few things is done with each of them
+    if isinstance(function, functools.partial):
+        inner = traced_builtin(control, function.func)
+        return None if inner is None else functools.partial(inner, *function.args, **function.keywords)
+    if not isinstance(function, (type, BuiltinFunctionType, FunctionType, np.ufunc)):
+        return traced_math(function)
+    _refuse_sending(control, function)
+    replacement = _TRACED.get(function) or _of_a_method(function)
+    if replacement is not None:
+        through = _with_generators if function in _GOING_THROUGH else _as_given
+        return functools.partial(through, control, replacement)
+    return traced_math(function)
+
+
+def _refuse_sending(control: Flow, function: Any) -> None:
+    """`averages.send(value)` in an arm or a round: what a plain generator does then cannot be undone, nor repeated."""
+    if isinstance(getattr(function, "__self__", None), GeneratorType) and len(control.tracer.regions) > 1:
+        refuse(
+            f"a generator is advanced by `{function.__name__}` in an arm of a branch, or in a round of a loop",
+            "keep what the generator remembers in an object or in names, and call a function",
+        )
+
+
+def _of_a_method(function: Any) -> Builtin | None:
+    """A method of a plain list, tuple or text, of which an argument may be traced."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, (list, tuple, str)) or is_open(owner):
+        return None
+    method = _METHODS.get((str if isinstance(owner, str) else list, function.__name__))
+    return None if method is None else functools.partial(_with_owner, method, function)
+
+
+def _with_owner(method: Builtin, function: Any, control: Flow, *args: Any, **kwargs: Any) -> Any:
+    return method(control, function, *args, **kwargs)
+
+
+_METHODS: dict[tuple[type, str], Builtin] = {}
+
+
+def _method(owner: type, name: str) -> Callable[[Builtin], Builtin]:
+    def register(replacement: Builtin) -> Builtin:
+        _METHODS[owner, name] = replacement
+        return replacement
+
+    return register
+
+
+@_method(list, "count")
+def _count(control: Flow, function: Any, item: Any) -> Any:
+    items = function.__self__
+    if not control.holds_traced((item, *items)):
+        return function(item)
+    counts = [_int(control, as_bool(control, RUNTIME_FUNCTIONS.eq(each, item))) for each in items]
+    return functools.reduce(operator.add, counts, 0)
+
+
+@_method(list, "index")
+def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
+    items = function.__self__
+    if bounds or not control.holds_traced((item, *items)):
+        return function(item, *bounds)
+    there = [as_bool(control, RUNTIME_FUNCTIONS.eq(each, item)) for each in items]
+    control.check_if_caught(lambda: RUNTIME_FUNCTIONS.or_(False, *[later(_itself, each) for each in there]), ValueError)
+    return pick([later(_itself, each) for each in there], tuple(later(_itself, i) for i in range(len(items))))
+
+
+@_method(str, "join")
+def _join(_: Flow, function: Any, items: Any) -> Any:
+    parts = list(items)
+    return each_way(parts, function)
+
+
+@_method(str, "format")
+def _format(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
+
+
+def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
+    return dict(zip(kwargs, given[len(given) - len(kwargs) :], strict=True))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_GOING_THROUGH = frozenset(
+    {sum, any, all, max, min, sorted, enumerate, zip, map, filter, list, tuple, functools.reduce}
+)
+
+
+def _as_given(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+    return replacement(control, *args, **kwargs)
+
+
+def _with_generators(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+    """An object of the user's whose `__iter__` decides is gone through like the generator that it is."""
+    behind = (control.remembered_already(arg) or control.generator_behind(arg) or arg for arg in args)
+    return replacement(control, *behind, **kwargs)
+
+
+def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:
+    def register(replacement: Builtin) -> Builtin:
+        _TRACED.update(dict.fromkeys(functions, replacement))
+        return replacement
+
+    return register
+
+
+def plain_number(value: Any) -> Any:
+    """A tensor of one element as the number that `.item()` gives."""
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def _own_number(control: Flow, args: tuple[Any, ...], name: str) -> Callable[..., Any] | None:
+    """What an object of the user's says that it is as a number, which Python would want as a plain one."""
+    return control.own_method(args[0], name) if len(args) == 1 else None
+
+
+@traced_for(int)
+def _int(control: Flow, *args: Any, **kwargs: Any) -> Any:
+    own = _own_number(control, args, "__int__") or _own_number(control, args, "__index__")
+    if own is not None:
+        return _int(control, own())
+    if len(args) == 1 and isinstance(args[0], OpenText) and not args[0].before and not args[0].after:
+        return args[0].number
+    if len(args) != 1 or kwargs or not isinstance(args[0], (torch.Tensor, *Symbolic)):
+        return int(*args, **kwargs)
+    number = plain_number(args[0])
+    if isinstance(number, torch.SymBool):
+        return torch.sym_ite(number, 1, 0)
+    return torch.sym_int(number) if isinstance(number, Symbolic) else int(number)
+
+
+@traced_for(float)
+def _float(control: Flow, *args: Any) -> Any:
+    own = _own_number(control, args, "__float__")
+    if own is not None:
+        return _float(control, own())
+    if len(args) != 1 or not isinstance(args[0], (torch.Tensor, *Symbolic)):
+        return float(*args)
+    number = plain_number(args[0])
+    if isinstance(number, torch.SymBool):
+        number = torch.sym_ite(number, 1, 0)
+    return torch.sym_float(number) if isinstance(number, Symbolic) else float(number)
+
+
+@traced_for(bool)
+def _bool(control: Flow, *args: Any) -> Any:
+    if len(args) != 1:
+        return bool(*args)
+    return as_bool(control, args[0])
+
+
+def as_bool(control: Flow, value: Any) -> Any:
+    """The truth of something as Python's bool, or as a symbol for one."""
+    truth = control.truth(value)
+    return truth.item() if isinstance(truth, torch.Tensor) else truth
+
+
+@traced_for(len)
+def _len(control: Flow, value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dim() > 0:
+        return value.shape[0]
+    if isinstance(value, (TracedDict, Table)):
+        return value.length
+    own = control.own_method(value, "__len__")
+    if own is not None:
+        return own()
+    return value.length if is_open(value) or isinstance(value, OpenSequence) else len(value)
+
+
+@traced_for(abs)
+def _abs(_: Flow, value: Any) -> Any:
+    if not isinstance(value, Symbolic):
+        return abs(value)
+    if isinstance(value, torch.SymBool):
+        return torch.sym_ite(value, 1, 0)
+    number: Any = value
+    size = torch.sym_max(number, -number)
+    return torch.sym_max(size, 0) if isinstance(value, torch.SymInt) else size  # so that it is known not to be negative
+
+
+@traced_for(divmod)
+def _divmod(_: Flow, one: Any, other: Any) -> Any:
+    return (
+        (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
+    )
+
+
+@traced_for(type)
+def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Chosen):
+        return args[0].made(type)
+    return type_of(args[0]) if len(args) == 1 else type(*args, **kwargs)
+
+
+@traced_for(round)
+def _round(_: Flow, number: Any, ndigits: Any = None) -> Any:
+    if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
+        if ndigits >= 0:
+            return number
+        step = 10**-ndigits  # to the even one of two neighbours that are equally near
+        low, rest = number // step, number % step
+        up = RUNTIME_FUNCTIONS.or_(
+            rest * 2 > step, lambda: RUNTIME_FUNCTIONS.and_(rest * 2 == step, lambda: low % 2 == 1)
+        )
+        return (low + RUNTIME_FUNCTIONS.traced(int)(up)) * step
+    return round(number) if ndigits is None else round(number, ndigits)
+
+
+@traced_for(operator.truth)
+def _truth(control: Flow, value: Any) -> Any:
+    return as_bool(control, value)
+
+
+@traced_for(operator.not_)
+def _not(control: Flow, value: Any) -> Any:
+    return as_bool(control, control.negate(value))
+
+
+@traced_for(operator.index)
+def _index_of(control: Flow, value: Any) -> Any:
+    return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
+
+
+@traced_for(operator.contains)
+def _contains(_: Flow, container: Any, item: Any) -> Any:
+    return RUNTIME_FUNCTIONS.in_(item, container)
+
+
+@traced_for(operator.countOf)
+def _count_of(control: Flow, items: Any, item: Any) -> Any:
+    return _count(control, list(items).count, item)
+
+
+@traced_for(operator.indexOf)
+def _place_of(control: Flow, items: Any, item: Any) -> Any:
+    return _index(control, list(items).index, item)
+
+
+@traced_for(isinstance)
+def _isinstance(_: Flow, value: Any, kinds: Any) -> Any:
+    if isinstance(value, Chosen):
+        return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
+    return is_instance(value, kinds)
+
+
+_PLAIN_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+def type_of(value: Any) -> type:
+    """The type that a traced tensor, number or container has in eager."""
+    if type(value) in (FunctionalTensor, FakeTensor):
+        return torch.Tensor
+    told_by = value if isinstance(value, (TracedList, TracedDict, Table)) else type(value)
+    kind: type = getattr(told_by, "stands_for", type(value))
+    return _PLAIN_TYPES.get(type(value), kind)
+
+
+def is_instance(value: Any, kinds: Any) -> bool:
+    """Whether a traced number or container is an instance of what the plain one would be."""
+    plain = type_of(value)
+    if plain is type(value) or isinstance(value, torch.Tensor):
+        return builtins.isinstance(value, kinds)
+    return issubclass(plain, kinds) or (type(value) in _PLAIN_TYPES and builtins.isinstance(value, kinds))
+
+
+@traced_for(str)
+def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
+    """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
+    if args and isinstance(args[0], Chosen):
+        return args[0].made(str)
+    return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
+
+
+@traced_for(warnings.warn)
+def _warn(_: Flow, *_args: Any, **_kwargs: Any) -> None:
+    """Eager has warned where it came by; a graph cannot, and the trace comes to places where eager did not."""
+
+
+@traced_for(hasattr)
+def _hasattr(control: Flow, owner: Any, name: Any) -> Any:
+    if isinstance(name, Chosen):
+        return name.where(lambda candidate: hasattr(owner, candidate))
+    _refuse_one_sided(control, owner, name)
+    return hasattr(owner, name)
+
+
+def _refuse_one_sided(control: Flow, owner: Any, name: Any) -> None:
+    """An attribute that was set on one way only is there in the trace; whether it is when the model runs is open."""
+    attributes = getattr(owner, "__dict__", None)
+    why = control.tracer.one_sided.get((id(attributes), name)) if isinstance(name, str) else None
+    if why is not None and attributes is not None and name in attributes:
+        why.complain()
+
+
+@traced_for(getattr)
+def _getattr(control: Flow, owner: Any, name: Any, *default: Any) -> Any:
+    if default:
+        _refuse_one_sided(control, owner, name)
+    if isinstance(name, Chosen):
+        return made_of(name.only(lambda c: bool(default) or hasattr(owner, c)), lambda c: getattr(owner, c, *default))
+    return attribute(owner, name) if isinstance(name, OpenText) else getattr(owner, name, *default)

@@ -1,0 +1,258 @@
+"""What Python's numbers can do and torch's traced ones cannot, given to them for the time of a trace.
+
+1. A bool counts: `count += bool(t > 0)`, `(n > 3) * 2`. Torch would ask which it is.
+2. `~n`, `n.bit_length()`, `^` of two bools, and whether two bools are equal.
+3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
+4. `str(n)` in the user's code keeps the number that it is the text of.
+5. `n // 3 // -2`, of which torch makes `n // -6`, which is another number.
+6. `not loss < 0.1` holds where the loss is no number; torch takes it for `loss >= 0.1`, which does not.
+7. `x // y` and `x % y` of floats, which torch rounds before or takes for integers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from trueport.capture.stops.places import Places
+from trueport.capture.values.texts import Message, OpenText
+from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.rewrite.runtime import TRACE
+from trueport.torch_internals import float_floor_division, floats_step_by_step
+
+Method = Callable[..., Any]
+
+
+@contextlib.contextmanager
+def numbers_like_pythons(places: Places) -> Iterator[None]:
+    def text(number: Any) -> str:
+        if TRACE.trace is None or not isinstance(number, torch.SymInt) or places.is_foreign(sys._getframe(1).f_code):
+            return repr(number)
+        return OpenText.of("", number, "")
+
+    added: dict[Any, dict[str, Any]] = {
+        torch.SymBool: {**_COUNTING, "__format__": _format},
+        torch.SymInt: {
+            **_with_bools(torch.SymInt),
+            "__invert__": _invert,
+            "__floordiv__": _floor_division(torch.SymInt.__floordiv__),
+            "bit_length": _bit_length,
+            "bit_count": _bit_count,
+            "__mod__": _checked(torch.SymInt.__mod__),
+            "__rmod__": _checked_from_the_right(vars(torch.SymInt)["__rmod__"]),
+            "__rfloordiv__": _checked_from_the_right(torch.SymInt.__rfloordiv__),
+            "__pow__": _power(torch.SymInt.__pow__),
+            "__rpow__": _power_from_the_right(torch.SymInt.__rpow__),
+            **_PARTS,
+            "__format__": _format,
+            "__str__": text,
+        },
+        torch.SymFloat: {
+            **_with_bools(torch.SymFloat),
+            **_ordering(),
+            "__floordiv__": _checked(float_floor_division),
+            "__rfloordiv__": _checked_from_the_right(lambda number, other: float_floor_division(other, number)),
+            "__mod__": _checked(vars(torch.SymFloat)["__mod__"]),
+            "__rmod__": _checked_from_the_right(vars(torch.SymFloat)["__rmod__"]),
+            "__format__": _format,
+            **_PARTS,
+        },
+    }
+    before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
+    for kind, methods in added.items():
+        for name, method in methods.items():
+            setattr(kind, name, method)
+    try:
+        with floats_step_by_step():
+            yield
+    finally:
+        for kind, name, method in before:
+            if method is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, method)
+
+
+def _format(number: Any, _specification: str) -> str:
+    return Message(repr(number))
+
+
+def _counted(flag: Any) -> Any:
+    return torch.sym_ite(flag, 1, 0) if isinstance(flag, torch.SymBool) else flag
+
+
+def _invert(number: Any) -> Any:
+    return -number - 1
+
+
+def _floor_division(itself: Method) -> Method:
+    """By a negative number as of the opposite by a positive one: only then torch may divide twice in one step."""
+
+    def divide(number: Any, other: Any) -> Any:
+        other = _counted(other)
+        _no_zero(other)
+        return itself(-number, -other) if isinstance(other, int) and other < 0 else itself(number, other)
+
+    return divide
+
+
+def _checked(itself: Method) -> Method:
+    """A division, of which eager raises an error by zero, and somebody may catch it."""
+
+    def divide(number: Any, other: Any) -> Any:
+        _no_zero(other)
+        return itself(number, other)
+
+    return divide
+
+
+def _checked_from_the_right(itself: Method) -> Method:
+    def divide(number: Any, other: Any) -> Any:
+        _no_zero(number)
+        return itself(number, other)
+
+    return divide
+
+
+def _no_zero(number: Any) -> None:
+    if TRACE.trace is not None and isinstance(number, (torch.SymInt, torch.SymFloat)):
+        TRACE.trace.check_if_caught(lambda: number != 0, ZeroDivisionError)
+
+
+def _power(itself: Method) -> Method:
+    """`n ** k`: an integer where the exponent is known not to be negative, and otherwise computed as a float."""
+
+    def raised(number: Any, exponent: Any, *modulus: Any) -> Any:
+        if modulus:
+            return NotImplemented
+        if isinstance(exponent, int) and not isinstance(exponent, bool):
+            return itself(number, exponent)
+        return _as_floats(number, exponent)
+
+    return raised
+
+
+def _power_from_the_right(itself: Method) -> Method:
+    del itself
+
+    def raised(exponent: Any, number: Any) -> Any:
+        return _as_floats(number, exponent)
+
+    return raised
+
+
+def _as_floats(number: Any, exponent: Any) -> Any:
+    whole = isinstance(number, (int, torch.SymInt)) and isinstance(exponent, torch.SymInt)
+    if whole and bool(TRACE.trace is not None and TRACE.trace.truth(exponent >= 0) is True):
+        base, power = (torch.full((), each, dtype=torch.int64) for each in (number, exponent))
+    else:
+        base, power = (torch.full((), torch.sym_float(each), dtype=torch.float64) for each in (number, exponent))
+    return torch.pow(base, power).item()
+
+
+def _bit_count(number: Any) -> Any:
+    powers = torch.tensor([2**bit for bit in range(63)])
+    return (torch.full((), number, dtype=torch.int64).abs() // powers % 2).sum().item()
+
+
+_PARTS: dict[str, Any] = {
+    "conjugate": lambda number: number,
+    "real": property(lambda number: number),
+    "imag": property(lambda number: number * 0),
+}
+
+
+def _bit_length(number: Any) -> Any:
+    powers = torch.tensor([2**bit for bit in range(63)])
+    return (torch.full((), number, dtype=torch.int64).abs() >= powers).sum().item()
+
+
+def _equal(flag: Any, other: Any) -> Any:
+    """Torch would compare the numbers behind two truths, which have none."""
+    if isinstance(other, bool):
+        return flag if other else torch.sym_not(flag)
+    if isinstance(other, torch.SymBool):
+        return torch.sym_not(_xor(flag, other))
+    return _counted(flag) == other
+
+
+def _unequal(flag: Any, other: Any) -> Any:
+    equal = _equal(flag, other)
+    return not equal if isinstance(equal, bool) else torch.sym_not(equal)
+
+
+def _with_bools(kind: type) -> dict[str, Method]:
+    """The arithmetic of a traced number, where the other one may be a traced bool."""
+
+    def counting(operation: Method) -> Method:
+        return lambda number, other: operation(number, _counted(other))
+
+    made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
+    into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
+    return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked_from_the_right(by)}
+
+
+def _ordering() -> dict[str, Method]:
+    """Which of two floats is less, where that may be neither: compared by the model, so that no one turns it around."""
+
+    def ordering(name: str) -> Method:
+        itself, compare = getattr(torch.SymFloat, name), getattr(operator, name)
+
+        def ordered(number: Any, other: Any) -> Any:
+            known = all(each.node.has_hint() for each in (number, other) if isinstance(each, Symbolic))
+            if TRACE.trace is None or known or not isinstance(other, (int, float, *Symbolic)):
+                return itself(number, other)
+            both = (torch.full((), torch.sym_float(_counted(each)), dtype=torch.float64) for each in (number, other))
+            return compare(*both).item()
+
+        return ordered
+
+    return {name: ordering(name) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
+
+
+def _counting(operation: Method) -> Method:
+    return lambda flag, other: operation(_counted(flag), _counted(other))
+
+
+def _counting_from_the_right(operation: Method) -> Method:
+    return lambda flag, other: operation(_counted(other), _counted(flag))
+
+
+def _xor(flag: Any, other: Any) -> Any:
+    return (flag | other) & torch.sym_not(flag & other)
+
+
+def _of_bits(operation: Method, of_bools: Method | None = None) -> Method:
+    """`flag & 1` is a number, `flag & other` a bool again."""
+    truth = of_bools or getattr(torch.SymBool, f"__{operation.__name__.strip('_')}__")
+
+    def method(flag: Any, other: Any) -> Any:
+        if type(other) in (int, torch.SymInt):
+            return operation(_counted(flag), other)
+        return truth(flag, other)
+
+    return method
+
+
+_WITH_NUMBERS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
+_COUNTING: dict[str, Method] = {
+    **{f"__{name}__": _counting(getattr(operator, name)) for name in _WITH_NUMBERS},
+    **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in _WITH_NUMBERS},
+    **{f"__{name}__": _counting(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
+    "__neg__": lambda flag: -_counted(flag),
+    "__abs__": lambda flag: _counted(flag),
+    "__round__": lambda flag, *_: _counted(flag),
+    "__eq__": _equal,
+    "__ne__": _unequal,
+    "__and__": _of_bits(operator.and_),
+    "__or__": _of_bits(operator.or_),
+    "__xor__": _of_bits(operator.xor, _xor),
+    "__rand__": _of_bits(operator.and_),
+    "__ror__": _of_bits(operator.or_),
+    "__rxor__": _of_bits(operator.xor, _xor),
+}

@@ -1,0 +1,116 @@
+"""What can be told at export time: values that depend on nothing but the model's own tensors.
+
+Asked only where a trace needs a number (`.item()` of a buffer, `nonzero` of a fixed mask); nothing is folded here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from trueport.capture import limits
+from trueport.capture.graph import Control, Node, Number, Value, Weight
+from trueport.source import Place
+from trueport.torch_internals import OpOverload, outside_all_modes
+
+
+class _NotConstant(Exception):
+    """The value depends on an input, on randomness, or is too large to compute here."""
+
+
+class Constants:
+    """The producers of the values of one trace, and the real tensors behind the constant ones."""
+
+    def __init__(self) -> None:
+        self._producer: dict[Value, Node] = {}
+        self._known: dict[Value, torch.Tensor] = {}
+        self._weights: set[Value] = set()
+        self.relied_on: set[Value] = set()
+        """The weights whose present values the trace has looked at."""
+
+    def holds(self, weight: Weight) -> None:
+        self._known[weight.value] = weight.tensor
+        self._weights.add(weight.value)
+
+    def producer(self, value: Value) -> Node | None:
+        return self._producer.get(value)
+
+    def place_of(self, value: Value) -> Place | None:
+        """The line that made a value."""
+        node = self.producer(value)
+        return node.place if node is not None else None
+
+    def made_by(self, node: Node) -> None:
+        for output in node.outputs:
+            if isinstance(output, Value):
+                self._producer[output] = node
+
+    def evaluate(self, value: Value) -> torch.Tensor | None:
+        """The real tensor behind a value, or None where it is not the same in every run."""
+        try:
+            return self._evaluate(value)
+        except _NotConstant:
+            return None
+
+    def run(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """The operator on constants, or None where an argument is not one."""
+        try:
+            return self._run(op, args, kwargs)
+        except _NotConstant:
+            return None
+
+    def _evaluate(self, value: Value) -> torch.Tensor:
+        waiting = [value]
+        while waiting:
+            wanted = waiting[-1]
+            if wanted in self._known:
+                self.relied_on |= {wanted} & self._weights
+                waiting.pop()
+                continue
+            node = self._producer.get(wanted)
+            if node is None or isinstance(node.op, Control) or not _is_steady(node.op):
+                raise _NotConstant
+            missing = [v for v in values_in((node.args, tuple(node.kwargs.values()))) if v not in self._known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            returned = self._run(node.op, node.args, node.kwargs)
+            results = returned if isinstance(returned, (list, tuple)) else (returned,)
+            for output, result in zip(node.outputs, results, strict=True):
+                if isinstance(output, Value):
+                    self._known[output] = result
+        return self._known[value]
+
+    def _run(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        real_args = self._real(args)
+        real_kwargs = {k: self._real(v) for k, v in kwargs.items()}
+        with outside_all_modes(), torch.no_grad():
+            return op(*real_args, **real_kwargs)
+
+    def _real(self, argument: Any) -> Any:
+        if isinstance(argument, Value):
+            if any(not isinstance(s, int) for s in argument.shape):
+                raise _NotConstant
+            real = self._evaluate(argument)
+            if real.numel() > limits.ELEMENTS_OF_A_CONSTANT:
+                raise _NotConstant
+            return real
+        if isinstance(argument, Number):
+            raise _NotConstant
+        if isinstance(argument, tuple):
+            return tuple(self._real(a) for a in argument)
+        return argument
+
+
+def _is_steady(op: OpOverload) -> bool:
+    return torch.Tag.nondeterministic_seeded not in op.tags
+
+
+def values_in(argument: Any) -> list[Value]:
+    """The values that an argument of a node holds."""
+    if isinstance(argument, Value):
+        return [argument]
+    if isinstance(argument, (tuple, list)):
+        return [v for a in argument for v in values_in(a)]
+    return []

@@ -1,0 +1,119 @@
+"""The free sizes and Python numbers of a trace, as torch's symbols, and what was decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+
+from trueport.capture.graph import Number, Size, SizeAssumption
+from trueport.capture.stops.places import Places
+from trueport.load.job import AxisSize, FreeSize
+from trueport.source import Place
+from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
+
+
+class Symbols:
+    """Owns the ShapeEnv of one trace."""
+
+    def __init__(self, places: Places, asked: Callable[[sympy.Basic], bool]) -> None:
+        self._places = places
+        self.shapes = DecidingShapes(asked, self._note_decision)
+        self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)
+        # Our own memory of results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
+        self.fake_mode.cache_enabled = False
+        self.assumptions: list[SizeAssumption] = []
+        self.size_symbols: dict[sympy.Symbol, FreeSize] = {}
+        self.number_symbols: dict[sympy.Symbol, str] = {}
+        self.hints: dict[sympy.Symbol, int | float] = {}
+        self._sizes: dict[str, torch.SymInt] = {}
+
+    # --- making symbols
+
+    def free_size(self, size: FreeSize, hint: int) -> torch.SymInt:
+        known = self._sizes.get(size.name)
+        if known is None:
+            known = self._sizes[size.name] = self.shapes.new_size(size.name, hint, size.minimum, size.maximum)
+            symbol = known.node.expr
+            self.size_symbols[symbol] = size
+            self.hints[symbol] = hint
+        return known
+
+    def axis(self, axis: AxisSize, hint: int) -> Any:
+        """The length of a free axis; `hint` is the length in the trace."""
+        size = self.free_size(axis.size, (hint - axis.offset) // axis.multiple)
+        return size * axis.multiple + axis.offset
+
+    def number(self, name: str, value: int | float | bool) -> Any:
+        """A Python number argument that stays an input."""
+        if isinstance(value, bool):
+            flag = self.shapes.new_bool(name, value)
+            symbol = flag.node.expr.args[0]
+            made: Any = flag
+        elif isinstance(value, int):
+            made = self.shapes.new_int(name, value)
+            symbol = made.node.expr
+        else:
+            made = self.shapes.new_float(name, value)
+            symbol = made.node.expr
+        self.number_symbols[symbol] = name
+        self.hints[symbol] = value
+        return made
+
+    def fake_like(self, example: torch.Tensor, sizes: list[Any]) -> torch.Tensor:
+        """A fake tensor of these sizes, laid out in memory in the example's order of axes."""
+        strides: list[Any] = [1] * len(sizes)
+        step: Any = 1
+        order = sorted(range(len(sizes)), key=lambda a: (example.stride(a), -a)) if _is_dense(example) else None
+        for axis in order if order is not None else reversed(range(len(sizes))):
+            strides[axis] = step
+            step = step * sizes[axis]
+        with outside_all_modes(), self.fake_mode:
+            return torch.empty_strided(sizes, strides, dtype=example.dtype, device=example.device)
+
+    # --- reading them back
+
+    def size(self, value: Any) -> Size:
+        if isinstance(value, int):
+            return value
+        expr = value.node.expr
+        return int(expr) if expr.is_Integer else expr
+
+    def number_of(self, value: Any) -> Any:
+        """A symbolic Python number as a Number, or as a plain one where it is known after all."""
+        expr = value.node.expr
+        if isinstance(value, torch.SymInt):
+            return int(expr) if expr.is_Integer else Number(expr, int)
+        if isinstance(value, torch.SymFloat):
+            return float(expr) if expr.is_number else Number(expr, float)
+        if expr in (sympy.true, sympy.false):
+            return bool(expr)
+        return Number(expr, bool)
+
+    def assume(self, flag: Any, place: Place) -> bool:
+        """Take for granted, for eager to judge, what depends on free sizes alone; False where more than that does."""
+        if not isinstance(flag, torch.SymBool) or not flag.node.expr.free_symbols <= self.size_symbols.keys():
+            return False
+        names = sorted(self.size_symbols[symbol].name for symbol in flag.node.expr.free_symbols)
+        self.assumptions.append(SizeAssumption(flag.node.expr, place, True, tuple(names)))
+        return True
+
+    def _note_decision(self, expr: sympy.Basic) -> None:
+        names = [self.size_symbols[s].name for s in expr.free_symbols if s in self.size_symbols]
+        names += [self.number_symbols[s] for s in expr.free_symbols if s in self.number_symbols]
+        by_user = self._places.decided_by_user()
+        self.assumptions.append(SizeAssumption(expr, self._places.here(), by_user, tuple(sorted(names))))
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the strides are those of some order of the axes without holes (contiguous, transposed, channels last)."""
+    step = 1
+    for axis in sorted(range(tensor.dim()), key=lambda a: (tensor.stride(a), tensor.size(a))):
+        if tensor.size(axis) == 1:
+            continue
+        if tensor.stride(axis) != step:
+            return False
+        step *= tensor.size(axis)
+    return tensor.numel() > 0

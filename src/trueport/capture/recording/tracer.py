@@ -1,0 +1,302 @@
+"""The mode stack under which the user's `forward` runs, and the recorder that writes down what it does.
+
+From the user's code downwards: functionalisation (writes and views become values), the recorder (notes each ATen call
+with the user's line), fake tensors (sizes without data). Tensors of the model are not replaced: when an operation
+meets a real tensor, it is adopted, that is wrapped and named, so closures, globals and scripted modules need no care.
+
+A trace starts out hopeful: while nothing is written in place, a view is an operation like any other and costs little.
+The first write in place raises `WritesInPlace`, and the trace starts again with torch's full functionalisation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
+from trueport.capture.decompositions.quantised import after as after_quantised
+from trueport.capture.decompositions.quantised import grid_among
+from trueport.capture.graph import Region, Value, Weight
+from trueport.capture.recording.adoption import Adoption, is_real
+from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
+from trueport.capture.recording.constants import values_in
+from trueport.capture.recording.left_open_size import RESHAPES, with_all_sizes
+from trueport.capture.recording.memory import set_value
+from trueport.capture.recording.modes import Functionaliser, Recorder
+from trueport.capture.recording.recording import SAME_VALUE, Recording
+from trueport.capture.recording.sharing import Again
+from trueport.capture.recording.ways import IsLeaf, Way, Ways, meets_complex
+from trueport.capture.recording.weights import MemoryKey
+from trueport.capture.recording.writes import Writes
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.capture.stops.demand import Demand
+from trueport.capture.values.disagreement import Disagreement
+from trueport.source import Place
+from trueport.torch_internals import (
+    FakeTensor,
+    FunctionalTensor,
+    OpOverload,
+    decomposition_of,
+    from_functional,
+    memory_of,
+    outside_all_modes,
+    symbolic_kernels,
+)
+
+_NUMBERS = (torch.SymInt, torch.SymFloat)
+
+
+class Tracer(Recording):
+    """One trace: the regions being written, and what is known of the tensors in them."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        is_leaf: IsLeaf,
+        careful: bool,
+        demand: Demand | None = None,
+        fickle: frozenset[MemoryKey] = frozenset(),
+    ) -> None:
+        super().__init__(model, is_leaf, demand or Demand())
+        self.careful = careful
+        self.writes = Writes()
+        self.one_of_several = False
+        """Whether something was made that stands for one of several things."""
+        self.one_sided: dict[tuple[int, str], Disagreement] = {}
+        """Attributes that are there on one way and not on another, by their dict and name."""
+        self.adoption = Adoption(self, fickle)
+        self._ways = Ways(is_leaf, careful)
+        self._writes: dict[int, Place] = {}
+        self._defining = 0
+        """How deep we are in definitions of operators."""
+        self.recorder = Recorder(self)
+        self.functionaliser = Functionaliser(self)
+
+    def let_go(self) -> None:
+        """The trace is over: nothing that torch may still hold of it keeps the rest, or the model, alive."""
+        self.memory.let_go()
+        self.symbols.shapes.let_go()
+
+    # --- from the user's code
+
+    def dispatch(self, op: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """An operator as the user's code called it, on functional wrappers and on real tensors."""
+        if getattr(op, "namespace", "") == "profiler":  # a name for a stretch of the run, and no part of the model
+            with outside_all_modes():
+                return op(*args, **kwargs)
+        if not isinstance(op, OpOverload) or op in FunctionalTensor.metadata_fns or op.namespace == "prim":
+            return self.functionaliser.plainly(op, types, args, kwargs)
+        returned = self._carried_out(op, types, args, kwargs)
+        if self._defining or (grid := grid_among(args)) is None:
+            return returned
+        with self._definition():
+            return after_quantised(op, grid, returned)
+
+    def _carried_out(self, op: OpOverload, types: Any, args: Any, kwargs: Any) -> Any:
+        if kwargs.get("generator") is not None:
+            raise CannotBeCarried(
+                "random numbers are drawn here from a generator of their own, which no ONNX operator can follow",
+                'draw them before, and make them a buffer or an input; or leave the generator out, with random="onnx"',
+            )
+        way = self._ways.of(op, meets_complex((*args, *kwargs.values())))
+        if way is Way.LIFT:
+            return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]
+        if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
+            args = (self._as_tensor(op, args[0]), *args[1:])
+        args, kwargs = self.adopt_all(args), {k: self.adopt_all(v) for k, v in kwargs.items()}
+        if op in TAKES_MASKS:
+            with self._definition():
+                args = with_masks_of_bools(args)
+        elif op in RESHAPES:
+            args = with_all_sizes(args)
+        if self.writes.sharing.stale:
+            self._check_read((args, tuple(kwargs.values())))
+        if way is Way.RECORD:
+            fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
+            return self._wrap(fakes)
+        if way is Way.DECOMPOSE:
+            return self._decompose(op, args, kwargs)
+        if op._schema.is_mutable:
+            self._note_writes(op, args, kwargs)
+        returned = self.functionaliser.plainly(op, types, args, kwargs)
+        self.writes.view(returned)
+        return returned
+
+    def _as_tensor(self, op: OpOverload, number: Any) -> Any:
+        """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""
+        if not isinstance(op._schema.arguments[0].type, torch.TensorType):
+            return number
+        with self.functionaliser:
+            return torch.scalar_tensor(
+                number, dtype=torch.int64 if isinstance(number, torch.SymInt) else torch.get_default_dtype()
+            )
+
+    def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """Trace through torch's own definition of an operator that has no translation."""
+        definition = DEFINITIONS.get(op) or (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
+        assert definition is not None
+        with self._definition():
+            returned = definition(*args, **kwargs)
+        if returned is NotImplemented:
+            if op not in DEFINITIONS:  # one of ours decides by the arguments, each time anew
+                self._ways.record(op, meets_complex((*args, *kwargs.values())))
+            return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
+        return returned
+
+    @contextlib.contextmanager
+    def _definition(self) -> Iterator[None]:
+        """Operators called meanwhile are called by us, in the definition of another."""
+        self._defining += 1
+        try:
+            with self.functionaliser, symbolic_kernels():
+                yield
+        finally:
+            self._defining -= 1
+
+    # --- into the graph
+
+    def record_functionalised(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        """What a view or a write was turned into: `zero_` arrives as `zero`, and may itself need its definition."""
+        if self.asking or op in SAME_VALUE or decomposition_of(op) is None:
+            return self.record(op, args, kwargs)
+        if self.is_leaf(op, meets_complex((*args, *kwargs.values()))):
+            return self.record(op, args, kwargs)
+        with self.recorder:
+            returned = self._decompose(op, self._wrap(args), {k: self._wrap(v) for k, v in kwargs.items()})
+        return _unwrap(returned)
+
+    def value_read(self, tensor: torch.Tensor, place: Place | None = None) -> Value:
+        """The graph's value for a tensor that the model reads, outside of any operator: a result, a test."""
+        tensor = self.adopt_all(tensor)
+        self._check_read(tensor, place)
+        return self.value(tensor)
+
+    def _check_read(self, argument: Any, place: Place | None = None) -> None:
+        if isinstance(argument, FunctionalTensor):
+            self.writes.sharing.read(memory_of(argument), place or self.places.here())
+        elif isinstance(argument, (list, tuple)):
+            for item in argument:
+                self._check_read(item)
+
+    def link(
+        self,
+        result: torch.Tensor,
+        others: Iterable[torch.Tensor],
+        again: Again | None = None,
+        as_stale: bool = True,
+    ) -> None:
+        """`result` may be one of the others, depending on the way that the model took."""
+        if self.careful:
+            memories = [self.memory_of(other) for other in others]
+            self.writes.sharing.link(memory_of(result), memories, again, as_stale)
+
+    def is_whole(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is all of its memory, if under further axes of one, and not a view of a part."""
+        wrapper = self.adopt_all(tensor)
+        both = (wrapper, self.writes.base(wrapper))
+        sizes, whole = ([size for s in t.shape if (size := self.symbols.size(s)) != 1] for t in both)
+        return sizes == whole
+
+    def memory_of(self, tensor: torch.Tensor) -> int:
+        """The same for a tensor and all its views, also where it is the model's own."""
+        return memory_of(self.adopt_all(tensor))
+
+    def holding(self, value: Value, like: torch.Tensor) -> torch.Tensor:
+        """A tensor of its own that holds a value which `like` had: what is written may be made anew when it is read."""
+        twin = self.memory.new_fake(self.memory.signature(from_functional(self.adopt_all(like))))
+        set_value(twin, value)
+        made = self.wrap(twin)
+        self.link(made, [like])
+        return made
+
+    def fake_of(self, wrapper: torch.Tensor) -> torch.Tensor:
+        return from_functional(wrapper)
+
+    def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
+        result = self.constants.run(op, args, kwargs)
+        if not isinstance(result, torch.Tensor):
+            return None
+        return from_functional(self.adoption.adopt(result, made_in_trace=True))
+
+    # --- real tensors and wrappers
+
+    def adopt_all(self, argument: Any) -> Any:
+        if isinstance(argument, torch.Tensor):
+            return self.adoption.adopt(argument, made_in_trace=False) if is_real(argument) else argument
+        if isinstance(argument, (list, tuple)) and any(isinstance(a, (torch.Tensor, list, tuple)) for a in argument):
+            return type(argument)([self.adopt_all(a) for a in argument])
+        return argument
+
+    def wrap(self, fake: torch.Tensor) -> torch.Tensor:
+        with self.functionaliser:
+            wrapper = self.memory.wrap(fake)
+        if self.careful:
+            self.writes.own(wrapper)
+        return wrapper
+
+    def fresh(self, dtype: torch.dtype, sizes: Any, device: torch.device, name: str = "") -> torch.Tensor:
+        """A tensor that a region yields or is given: its sizes are known, nothing in the graph made it yet."""
+        with outside_all_modes(), self.symbols.fake_mode:
+            fake = torch.empty(tuple(sizes), dtype=dtype, device=device)
+        return self.new_input(fake, name)[0]
+
+    @contextlib.contextmanager
+    def region(self) -> Iterator[Region]:
+        """A scope of its own: what is recorded meanwhile belongs to it."""
+        if self.careful:
+            self.writes.settle()
+        region = Region()
+        self.regions.append(region)
+        try:
+            with self.memory.apart():
+                yield region
+        finally:
+            self.leave(self.regions.pop())
+
+    def _wrap(self, returned: Any) -> Any:
+        if isinstance(returned, FakeTensor):
+            return self.wrap(returned)
+        if isinstance(returned, (list, tuple)):
+            return type(returned)(self._wrap(r) for r in returned)
+        return returned
+
+    def new_input(self, fake: torch.Tensor, name: str) -> tuple[torch.Tensor, Value]:
+        """A wrapper for an input of the model, and its value."""
+        signature = self.memory.signature(fake)
+        value = Value(signature.dtype, signature.shape, name)
+        set_value(fake, value)
+        return self.wrap(fake), value
+
+    def _note_writes(self, op: OpOverload, args: Any, kwargs: Any) -> None:
+        for position, declared in enumerate(op._schema.arguments):
+            given = args[position] if position < len(args) else kwargs.get(declared.name)
+            if declared.alias_info is None or not declared.alias_info.is_write:
+                continue
+            for argument in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(argument, FunctionalTensor):
+                    self._writes.setdefault(memory_of(argument), self.places.here())
+                    self.writes.about_to_write(argument, self.places.here())
+
+    def place_of_write(self, weight: Weight) -> Place | None:
+        """The line that first wrote to a tensor of the model, through any view of it."""
+        wrapper = self.adoption.wrapper_of(weight)
+        return self._writes.get(memory_of(wrapper)) if wrapper is not None else None
+
+    def values_read(self) -> set[Value]:
+        """Every value that some node takes, and the weights that were looked at while tracing."""
+        found = set(self.constants.relied_on)
+        for node in self.regions[0].walk():
+            found.update(values_in((node.args, tuple(node.kwargs.values()))))
+            found.update(value for region in node.regions for value in values_in(region.outputs))
+        return found
+
+
+def _unwrap(argument: Any) -> Any:
+    if isinstance(argument, FunctionalTensor):
+        return from_functional(argument)
+    if isinstance(argument, (list, tuple)):
+        return type(argument)([_unwrap(a) for a in argument])
+    return argument

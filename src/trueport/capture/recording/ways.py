@@ -1,0 +1,100 @@
+"""What becomes of an operator when it reaches the tracer: recorded, taken apart, or left to functionalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Any
+
+import torch
+
+from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.capture.stops.restarts import WritesInPlace
+from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
+
+aten = torch.ops.aten
+
+IsLeaf = Callable[[OpOverload, bool], bool]
+"""Whether an operator is kept whole; the second question is whether complex numbers are among its operands."""
+
+CHECKS_ONLY = {
+    aten._assert_async.default,
+    aten._assert_async.msg,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+}
+"""Operators that give nothing: they are asked, and not recorded."""
+_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+
+
+def meets_complex(args: Sequence[Any]) -> bool:
+    """Whether a complex tensor, number or dtype is among the arguments of a call."""
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            found = arg.dtype.is_complex
+        elif isinstance(arg, torch.dtype):
+            found = arg.is_complex
+        elif isinstance(arg, list | tuple):
+            found = meets_complex(arg)
+        else:
+            found = isinstance(arg, complex)
+        if found:
+            return True
+    return False
+
+
+class Way(Enum):
+    """What becomes of an operator."""
+
+    RECORD = auto()
+    DECOMPOSE = auto()
+    FUNCTIONALISE = auto()
+    LIFT = auto()
+
+
+class Ways:
+    """Decides once for each operator of a trace; a careful trace functionalises views and writes."""
+
+    def __init__(self, is_leaf: IsLeaf, careful: bool) -> None:
+        self._is_leaf, self._careful = is_leaf, careful
+        self._known: dict[tuple[OpOverload, bool], Way] = {}
+
+    def of(self, op: OpOverload, of_complex: bool = False) -> Way:
+        return self._known.get((op, of_complex)) or self._decide(op, of_complex)
+
+    def record(self, op: OpOverload, of_complex: bool = False) -> None:
+        """From now on, record this operator: its definition turned out to be none."""
+        self._known[op, of_complex] = Way.RECORD
+
+    def _decide(self, op: OpOverload, of_complex: bool) -> Way:
+        schema = op._schema
+        aliases = any(a.alias_info is not None for a in schema.arguments)
+        if op in _LIFTS:
+            way = Way.LIFT
+        elif schema.is_mutable:
+            if not self._careful:
+                raise WritesInPlace
+            if is_custom(op) and not is_composite(op):
+                raise CannotBeCarried(
+                    f"`{op.name()}` writes into its arguments, which no ONNX operator does",
+                    "let it return the result (mutates_args=()), and write that where it is called",
+                )
+            way = Way.DECOMPOSE if op in DEFINITIONS else Way.FUNCTIONALISE
+        elif aliases:
+            way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE
+            if not self._careful:
+                # Functionalisation would take a composite view apart as well: both ways give the same graph.
+                known = op in DEFINITIONS or is_composite(op)
+                apart = known or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
+                way = Way.DECOMPOSE if apart else Way.RECORD
+        elif op in DEFINITIONS:
+            way = Way.DECOMPOSE
+        elif self._is_leaf(op, of_complex) or op in CHECKS_ONLY or decomposition_of(op) is None:
+            way = Way.RECORD
+        else:
+            way = Way.DECOMPOSE
+        self._known[op, of_complex] = way
+        return way

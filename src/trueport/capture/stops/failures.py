@@ -1,0 +1,240 @@
+"""Why a trace stopped, in the user's words.
+
+Eager accepted the same input a moment ago, so whatever stops a trace is something that a graph cannot hold: a decision
+on a tensor's value, a number needed where only a symbol is known, a tensor's memory asked for.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from types import TracebackType
+
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.capture.stops.places import Places
+from trueport.capture.stops.raising import reads_unbound
+from trueport.capture.stops.restarts import WritesInPlace
+from trueport.capture.stops.stubs import fake_kernel_stub
+from trueport.capture.values.disagreement import Disagreement, held_disagreement
+from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
+from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
+from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
+from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.errors import ExportError
+from trueport.source import Place, Where
+from trueport.torch_internals import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+    UnsupportedOperatorException,
+    is_custom,
+)
+
+_NO_FAKE_KERNEL = re.compile(r"no fake impl registered for <CustomOpDef\((.+?)\)>")
+_LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
+
+
+_SIZE_OF_THE_RUN = re.compile(r"\bu\d+\b")
+_NUMPY_OBJECTS = ("data type 'object' not understood", "of type numpy.object_")
+_OF_TRACING = (
+    GuardOnDataDependentSymNode,
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    CannotBeCarried,
+    ExportError,
+    WritesInPlace,
+)
+_TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
+"""What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
+
+
+def is_of_tracing(failure: BaseException) -> bool:
+    """Whether eager, which has values, cannot have failed in this way."""
+    if isinstance(failure, _OF_TRACING):
+        return True
+    text = str(failure)
+    return isinstance(failure, (RuntimeError, TypeError)) and any(part in text for part in (*_LEFT, *_TRACED))
+
+
+def diagnose(failure: Exception, places: Places) -> Diagnostic:
+    """One diagnostic for the exception that ended a trace."""
+    place = place_of(failure.__traceback__, places)
+    line = _source_line(place)
+    text = str(failure)
+    if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
+        return _on_a_value(failure, place, line)
+    if reads_unbound(failure, places):
+        return ArmDropped(
+            message="a name is read here that is not assigned when the model comes here first",
+            place=place,
+            severity=Severity.ERROR,
+            label="not yet assigned",
+            fix="assign it before the branch or the loop: eager raises UnboundLocalError if it comes here",
+        )
+    if isinstance(failure, CannotBeCarried):
+        return UnsupportedOperator(message=text, place=place, fix=failure.fix)
+    if isinstance(failure, DynamicOutputShapeException):
+        return DataDependentSize(
+            message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
+            place=place,
+        )
+    if (name := _without_fake_kernel(failure, text)) is not None:
+        return UnsupportedOperator(
+            message=f"`{name}` does not tell torch what sizes its results have, and the trace computes no values",
+            place=place,
+            label=f"calls {name}",
+            fix=f"give it a fake kernel, and a translation (which the next run asks for):\n{fake_kernel_stub(name)}",
+        )
+    if (layout := re.search(r"aten\.\w*?(sparse|nested)\w*", text)) is not None:
+        return UnsupportedOperator(
+            message=f"`{layout[0]}` works on {layout[1]} tensors, which no ONNX operator takes",
+            place=place,
+            label=f"needs {layout[1]} tensors",
+            fix="use dense tensors: padded with a mask instead of nested, .to_dense() instead of sparse",
+        )
+    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)) or "no fake impl" in text:
+        return UnsupportedOperator(
+            message=f"torch cannot tell the shape of this operator's result without running it: {_first_line(text)}",
+            place=place,
+            fix=_instead_of_an_operator(text),
+        )
+    if any(part in text for part in _LEFT):
+        return LeftTheGraph(
+            message="the memory of a tensor is read here, outside torch; the graph cannot follow",
+            place=place,
+            label="leaves torch",
+            seen=(_first_line(text),),
+            fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
+        )
+    if any(kind in text for kind in _TRACED):
+        return LeftTheGraph(
+            message="a number that is known only when the model runs is used where Python needs a plain one",
+            place=place,
+            label="needs a plain number",
+            seen=(_first_line(text),),
+            fix=_instead_of_a_plain_number(text),
+        )
+    if isinstance(failure, TypeError) and any(part in text for part in _NUMPY_OBJECTS):
+        return LeftTheGraph(
+            message="a number that is known only when the model runs is given to numpy, which holds it as an object",
+            place=place,
+            label="a scalar or an array of numpy's",
+            seen=(_first_line(text),),
+            fix="use a number of Python's, or a tensor: float(v) for np.float64(v), torch.tensor(v) for np.array(v)",
+        )
+    if isinstance(failure, TypeError) and (disagreement := _disagreed_on(failure.__traceback__)) is not None:
+        return disagreement.told()
+    if isinstance(failure, RuntimeError) and _SIZE_OF_THE_RUN.search(text):
+        return DataDependentSize(
+            message=f"torch takes no size here that depends on values: {_first_line(text)}",
+            place=place,
+            label="a size is known only when the model runs",
+            fix="say what it is: torch._check(y.shape[0] == 1); or write what it is: x[t].unsqueeze(0) for x[t:t + 1]",
+        )
+    return OurFault(
+        message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
+        place=place,
+        fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
+    )
+
+
+def ends_the_process(ended: SystemExit, places: Places) -> Diagnostic:
+    """Eager went another way on the example, or knew that it was not being traced."""
+    return LeftTheGraph(
+        message="the process is ended here, and nothing in a graph can do that",
+        place=place_of(ended.__traceback__, places),
+        label="sys.exit",
+        fix="raise an error instead: the arm that raises is left out, and the report says so",
+    )
+
+
+def _disagreed_on(trail: TracebackType | None) -> Disagreement | None:
+    """What two arms left without one value, and a function of Python's own was then given (`" ".join(words)`)."""
+    frames = [frame for frame, _ in traceback.walk_tb(trail)]
+    values = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    return next((held for value in values if (held := held_disagreement(value)) is not None), None)
+
+
+def _without_fake_kernel(failure: Exception, text: str) -> str | None:
+    """The name of a user's operator that torch can ask for no sizes."""
+    if isinstance(failure, UnsupportedOperatorException) and is_custom(failure.func):
+        return str(failure.func.name())
+    lacking = _NO_FAKE_KERNEL.search(text)
+    return None if lacking is None else lacking[1]
+
+
+def _instead_of_an_operator(text: str) -> str:
+    if "quantized" in text:
+        return "leave this layer as it was before the conversion, or export the model before it is converted"
+    return "write it with other operators"
+
+
+def _instead_of_a_plain_number(text: str) -> str:
+    if "__format__" in text:
+        return "leave out what is only printed, or print it after the model has run"
+    if "unhashable" in text:
+        return "a dict or a set needs a plain key: decide with `if`, or keep the values in a tensor and index that"
+    return "compute with it in torch, or pass it as an argument and list it in constants="
+
+
+def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
+    word = line.split(maxsplit=1)[0] if line.split() else ""
+    if word in ("for", "while") or "range(" in line:
+        return LoopOnTensor(
+            message="how often this loop runs depends on the value of a tensor",
+            place=place,
+            label="runs as often as a tensor says",
+            fix="loop over a fixed number, or compute with whole tensors and a mask",
+        )
+    by_user = bool(_asked_by_user(failure))
+    if by_user or isinstance(failure, DataDependentOutputException):
+        return BranchOnTensor(
+            message="this line needs the value of a tensor to decide what to run next",
+            place=place,
+            label="decided by a tensor's value",
+            fix="torch.where(condition, a, b) where both sides may be computed",
+        )
+    return DataDependentSize(
+        message="torch needs to know a size here that depends on the values of a tensor",
+        place=place,
+        label="the size is known only when the model runs",
+        fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
+    )
+
+
+def _asked_by_user(failure: Exception) -> bool:
+    """Whether the frame that asked for the value is the user's own (an `if`), or inside a torch kernel."""
+    places = Places()
+    frames = [f.f_code for f, _ in traceback.walk_tb(failure.__traceback__)]
+    for code in reversed(frames):
+        if not Places.is_size_machinery(code):
+            return not places.is_foreign(code)
+    return False
+
+
+def place_of(trace: TracebackType | None, places: Places) -> Place:
+    """The frames of a traceback that are not torch's or ours, from forward inwards. Where it ends in Python's library,
+    the last is the line that called it: nobody can mend the other."""
+    calls = [
+        Where(frame.f_code.co_filename, line, frame.f_code.co_qualname)
+        for frame, line in traceback.walk_tb(trace)
+        if not places.is_foreign(frame.f_code)
+    ]
+    while len(calls) > 1 and calls[-1].is_standard:
+        calls.pop()
+    return Place(tuple(calls), places.module)
+
+
+def _source_line(place: Place) -> str:
+    where = place.where
+    return linecache.getline(where.file, where.line).strip() if where else ""
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]

@@ -1,0 +1,240 @@
+"""Errors that an arm raises: whether the user's code raised them, and whether the user's code would catch them."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, NoReturn
+
+from trueport.capture.stops.places import Places
+from trueport.diagnostics.base import Label, Severity
+from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.errors import ExportError
+from trueport.rewrite.asking import UNBOUND
+from trueport.rewrite.functions import Refused, find_definition, function_around
+from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.source import Where
+
+
+def as_raised(failure: Exception, places: Places) -> Exception | None:
+    """What eager would raise where the trace met this error; None where eager may not raise at all."""
+    if reads_unbound(failure, places):
+        return UnboundLocalError("a name is read before it is assigned")
+    return failure if _is_users_raise(failure, places) else None
+
+
+def fail(kind: type[Exception]) -> NoReturn:
+    """Raise an error as eager would in an operation of Python's own, which the trace carries out otherwise."""
+    raised = kind("raised where the model runs")
+    raised.tp_as_python = True  # type: ignore[attr-defined]
+    raise raised
+
+
+def reads_unbound(failure: Exception, places: Places) -> bool:
+    """Whether code read a name that is not bound there; in rewritten code the name holds a stand-in, which fails."""
+    if isinstance(failure, NameError):
+        return _users_last(failure, places) is not None
+    return isinstance(failure, (TypeError, AttributeError)) and f"'{type(UNBOUND).__name__}'" in str(failure)
+
+
+def _is_users_raise(failure: Exception, places: Places) -> bool:
+    """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
+    if hasattr(failure, "tp_as_python"):
+        return True
+    last = _users_last(failure, places)
+    return last is not None and dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _users_last(failure: Exception, places: Places) -> TracebackType | None:
+    """Where an exception arose; None where that is in torch or in trueport."""
+    last: TracebackType | None = failure.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return None if last is None or places.is_foreign(last.tb_frame.f_code) else last
+
+
+def refuse_if_caught(kind: type[Exception], places: Places) -> None:
+    """An arm that raises can be dropped only where eager would end with the error; an `except` would go on."""
+    caught = catcher(kind, places)
+    if caught is None and not issubclass(kind, StopIteration):
+        return
+    raise ExportError(
+        [
+            ArmDropped(
+                message=f"a traced value decides whether {kind.__name__} is raised, and the code around it goes on",
+                place=places.here(),
+                severity=Severity.ERROR,
+                label="raises or not when the model runs",
+                also=(Label(caught.where, "caught here"),) if caught is not None else (),
+                fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
+            )
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Catcher:
+    """A statement of the user's that would go on after an error."""
+
+    code: CodeType
+    line: int
+    where: Where
+    """The line that says so."""
+    loop: tuple[str, int] | None = None
+    """The file and the line of the innermost loop that the error would have to leave before."""
+
+
+_LOOPS = (RUNTIME_FUNCTIONS.for_.__code__, RUNTIME_FUNCTIONS.while_.__code__)
+"""Where rewritten code goes into a loop."""
+
+
+def catcher(kind: type[Exception], places: Places) -> Catcher | None:
+    """The `try` or `with` of the user's that would catch an error raised here."""
+    names = {base.__name__ for base in kind.__mro__}
+    frame: FrameType | None = sys._getframe(1)
+    entered, loops = _entered(frame), list[tuple[str, int]]()
+    while frame is not None and not places.is_outermost(frame):
+        if not places.is_foreign(frame.f_code):
+            file = frame.f_code.co_filename
+            source = "".join(linecache.getlines(file))
+            for attempt in _around(source, frame.f_lineno):
+                line = _catching_line(attempt, names, frame, places)
+                if line is not None:
+                    where = Where(file, line, frame.f_code.co_qualname)
+                    loops += ((file, at) for at in loops_around(source, frame.f_lineno, attempt.lineno))
+                    return Catcher(
+                        frame.f_code, attempt.lineno, where, next((loop for loop in loops if loop in entered), None)
+                    )
+            loops += ((file, at) for at in loops_around(source, frame.f_lineno))
+        frame = frame.f_back
+    return None
+
+
+def is_handled_here(kinds: set[str], places: Places) -> bool:
+    """Whether the user's function that runs just now has an `except` for one of these errors, at any line."""
+    frame = next(places.users_frames(), None)
+    if frame is None:
+        return False
+    file = frame.f_code.co_filename
+    first, last = function_around(file, frame.f_lineno)
+    attempts = [each for each in _attempts("".join(linecache.getlines(file))) if first <= each.lineno <= last]
+    handlers = [handler for each in attempts if isinstance(each, ast.Try) for handler in each.handlers]
+    return any(handler.type is not None and kinds & {*_names(handler.type)} for handler in handlers)
+
+
+def _entered(frame: FrameType | None) -> set[tuple[str, int]]:
+    """The loops that run just now: file and line."""
+    found = set()
+    while frame is not None and frame.f_back is not None:
+        if frame.f_code in _LOOPS:
+            found.add((frame.f_back.f_code.co_filename, frame.f_back.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def loops_around(source: str, line: int, inside: int = 0) -> list[int]:
+    """The lines that tell what the loops around a line go through, innermost first, of those that begin behind one."""
+    found = (loop for loop in _loops(source) if loop.lineno > inside and _is_within(line, loop.body))
+    return [loop.test.lineno if isinstance(loop, ast.While) else loop.iter.lineno for loop in found]
+
+
+@lru_cache(maxsize=64)
+def _loops(source: str) -> tuple[ast.For | ast.While, ...]:
+    return tuple(reversed([node for node in _statements(source) if isinstance(node, (ast.For, ast.While))]))
+
+
+def _is_within(line: int, body: list[ast.stmt]) -> bool:
+    return body[0].lineno <= line <= (body[-1].end_lineno or 0)
+
+
+def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameType, places: Places) -> int | None:
+    if isinstance(attempt, ast.With):
+        stops = any(_may_suppress(item.context_expr, frame, places) for item in attempt.items)
+        return attempt.lineno if stops else None
+    for handler in attempt.handlers:
+        if handler.type is None or names & {*_names(handler.type)}:
+            return handler.lineno
+    return None
+
+
+def _may_suppress(manager: ast.expr, frame: FrameType, places: Places) -> bool:
+    """Whether leaving a `with` may end an error: it is `suppress`, or the user's and written so that it may."""
+    made = _named(manager.func if isinstance(manager, ast.Call) else manager, frame)
+    if made is suppress:
+        return True
+    written = inspect.unwrap(made) if callable(made) else None  # of a `@contextmanager`: the generator
+    if isinstance(written, FunctionType):
+        users = written is not made and not places.is_foreign(written.__code__)
+        return users and _goes_on(written.__code__)
+    leaving = getattr(made, "__exit__", None)
+    code = getattr(leaving, "__code__", None)
+    return code is not None and not places.is_foreign(code) and _goes_on(code)
+
+
+def _goes_on(code: CodeType) -> bool:
+    """Whether a context manager can end an error: a generator that yields where it is caught, an exit that says so."""
+    try:
+        written, _ = find_definition(code)
+    except Refused:
+        return True
+    if code.co_name == "__exit__":
+        said = [node.value for node in ast.walk(written) if isinstance(node, ast.Return)]
+        return any(value is not None and not (isinstance(value, ast.Constant) and not value.value) for value in said)
+    around = [node for node in ast.walk(written) if isinstance(node, ast.With) or _handles(node)]
+    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for node in around for inner in ast.walk(node))
+
+
+def _handles(node: ast.AST) -> bool:
+    """Whether it is a `try` after which an error may be gone."""
+    if not isinstance(node, ast.Try):
+        return False
+    returns = any(isinstance(inner, ast.Return) for last in node.finalbody for inner in ast.walk(last))
+    return bool(node.handlers) or returns
+
+
+def _named(expression: ast.expr, frame: FrameType) -> Any:
+    """What a dotted name stands for in a frame; None where that cannot be told."""
+    if isinstance(expression, ast.Attribute):
+        return getattr(_named(expression.value, frame), expression.attr, None)
+    if not isinstance(expression, ast.Name):
+        return None
+    return {**frame.f_globals, **frame.f_locals}.get(expression.id)
+
+
+def _around(source: str, line: int) -> Iterator[ast.Try | ast.With]:
+    """The statements around a line that may catch an error, innermost first."""
+    for attempt in reversed(_attempts(source)):
+        if _is_within(line, attempt.body):
+            yield attempt
+
+
+@lru_cache(maxsize=64)
+def _attempts(source: str) -> tuple[ast.Try | ast.With, ...]:
+    return tuple(node for node in _statements(source) if isinstance(node, (ast.Try, ast.With)))
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """All statements of a file, by line."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return []
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _names(kinds: ast.expr) -> Iterator[str]:
+    """The names of the errors that an `except` catches."""
+    for node in ast.walk(kinds):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr

@@ -1,0 +1,135 @@
+"""What a name is after two arms left it with things that no one value can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trueport.capture import limits
+from trueport.diagnostics.base import Label
+from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
+from trueport.errors import ExportError
+from trueport.rewrite.asking import TRACE
+from trueport.rewrite.exits import RESULT
+from trueport.source import Place, assignments, returned_name
+
+_FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
+_FOR_LISTS = (
+    "append in both arms; or collect tensors of one shape, and stack or concatenate them: that length may be open"
+)
+_FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
+_FOR_UNSET = "set it before the branch, to None for one, and ask `is None` instead of catching the error"
+_TEXT = "the text "
+_FOR_TEXTS = "return a number that stands for the text: an ONNX model gives tensors, and this text differs between runs"
+
+
+class Disagreement:
+    """The value of a name on which two arms did not agree. Harmless until somebody uses it."""
+
+    __slots__ = ("_said",)
+    is_one_leaf = True
+    """In a structure, whatever it holds."""
+    _said: tuple[str, str, str, Place, Callable[[], None] | None, tuple[str, ...]]
+
+    def __init__(
+        self,
+        name: str,
+        then: str,
+        orelse: str,
+        place: Place,
+        again: Callable[[], None] | None = None,
+        by: tuple[str, ...] = (),
+    ) -> None:
+        """`by` are arguments of the model, Python numbers, which decide it."""
+        name = "what it returns" if name.strip("`") == RESULT else name
+        object.__setattr__(self, "_said", (name, then, orelse, place, again, by))
+        if TRACE.trace is not None:
+            TRACE.trace.stands_for_several()
+
+    @property
+    def parted_at(self) -> Place:
+        """Where the arms part. No name that what it stands for may have, too."""
+        return self._said[3]
+
+    def settle(self) -> None:
+        """Trace again with the rest in both arms, where that was not done yet."""
+        again = self._said[4]
+        if again is not None:
+            again()
+
+    def complain(self) -> Any:
+        """The value is used: trace again with the rest in both arms, or say that the arms disagree."""
+        self.settle()
+        raise ExportError([self.told()])
+
+    def told(self) -> ArmsDisagree:
+        name, then, orelse, place, _, by = self._said
+        return ArmsDisagree(
+            message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
+            place=place,
+            label="the arms of this branch disagree",
+            also=_in_the_arms(place, name, then, orelse),
+            fix=_fix(then, orelse) if not by else _FOR_ARGUMENTS.format(by[0] if len(by) == 1 else list(by)),
+        )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for item in [*args, *(kwargs or {}).values()]:
+            for each in item if isinstance(item, (list, tuple)) else (item,):
+                if isinstance(each, Disagreement):
+                    each.complain()
+
+    def __getattr__(self, _name: str) -> Any:
+        self.complain()
+
+    def _complain_too(self, *_: Any) -> Any:
+        self.complain()
+
+    __bool__ = __iter__ = __len__ = __call__ = __getitem__ = __setitem__ = __float__ = __int__ = __index__ = (
+        _complain_too
+    )
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
+    __eq__ = __ne__ = __hash__ = __enter__ = __exit__ = _complain_too
+
+
+def holds_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> bool:
+    """Whether two arms did not agree on something in a structure."""
+    return held_disagreement(value, depth) is not None
+
+
+def held_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> Disagreement | None:
+    """The first thing in a structure that two arms did not agree on."""
+    if isinstance(value, Disagreement) or depth == 0:
+        return value if isinstance(value, Disagreement) else None
+    if isinstance(value, (list, tuple, dict)):
+        # An open list lets nobody go through it but in this way, and holds something that stands for its items.
+        items: Iterable[Any] = list.__iter__(value) if isinstance(value, list) else value
+        items = dict.values(value) if isinstance(value, dict) else items
+        found = (held_disagreement(item, depth - 1) for item in items)
+        return next((each for each in found if each is not None), None)
+    return None
+
+
+_FOR_ARGUMENTS = (
+    "say that the argument is part of the model, constants={!r}, and export once for each value that is needed"
+)
+
+
+def _fix(then: str, orelse: str) -> str:
+    if "None" in (then, orelse):
+        return _FOR_NONE
+    if "not set" in (then, orelse):
+        return _FOR_UNSET
+    if then.startswith(_TEXT) and orelse.startswith(_TEXT):
+        return _FOR_TEXTS
+    return _FOR_LISTS if then.endswith("long") and orelse.endswith("long") else _FOR_ALL
+
+
+def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:
+    """The lines on which each arm gives the name its value, where it is a plain name of the function."""
+    if place.where is None:
+        return ()
+    plain = name.strip("`")
+    lines = assignments(place.where, plain if plain.isidentifier() else returned_name(place.where))
+    return tuple(Label(at, what) for at, what in zip(lines, (then, orelse), strict=True) if at is not None)
