@@ -91,17 +91,17 @@ MODELS = [Plain, WithControlFlow, WritesInPlace, FixedSize, Fails, FailsEagerly]
 def test_the_weights_go_with_the_model_and_the_rest_stays_level(kind, monkeypatch):
     monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # pytest keeps what torch logs
     seen = []
-    for exports in (3, 5):
+    for exports in (2, 4, 4):
         for _ in range(exports):
             kept = export_once(kind, verify=False)
         gc.collect()
         assert not [reference for reference in kept if reference() is not None]
         del kept
         seen.append((len(gc.get_objects()), tensor_bytes()))
-    (objects, size), (objects_later, size_later) = seen
-    assert size_later - size < 4 * WIDTH  # one row, and not a model
+    objects, sizes = zip(*seen, strict=True)
+    assert sizes[-1] - sizes[0] < 4 * WIDTH  # one row, and not a model
     # What Python keeps for later (caches of abstract classes) may grow now and then, never with each export.
-    assert objects_later - objects < 5 * 5
+    assert min(objects[1] - objects[0], objects[2] - objects[1]) < 4 * 5
 
 
 @pytest.mark.parametrize("kind", [Plain, WithControlFlow, FixedSize])

@@ -1,4 +1,4 @@
-"""150 random programs, each exported once and compared with eager on every input that eager accepts.
+"""90 random programs, each exported once and compared with eager on every input that eager accepts.
 
 `make fuzz N=3000` runs more of them. What was found that way is kept in test_found.py.
 """
@@ -15,9 +15,9 @@ from tests.fuzz.outcome import Outcome, Verdict, judge
 from tests.fuzz.programs import programs, write_program
 from tests.fuzz.reduce import reduced_within
 
-SLICES, PROGRAMS = 6, 25
+SLICES, PROGRAMS = 6, 15
 MOST_DIAGNOSED = 4
-"""Of 25. Over 1,400 programs it was one in twenty; benchmarks/results/fuzz.md has the count."""
+"""Of 15. Over 1,400 programs it was one in twenty; benchmarks/results/fuzz.md has the count."""
 
 _FROM_A_SEED = settings(
     max_examples=4 * PROGRAMS,  # hypothesis draws some of them again

@@ -56,6 +56,10 @@ class Laboratory:
 
                 yield run
 
+    def has_loops(self, graph: Graph) -> bool:
+        model = self.lower(graph).model
+        return model is not None and any(node.op_type == "Loop" for node in model.graph.all_nodes())
+
     def run_once(
         self, graph: Graph, inputs: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, RuntimeValue] | WorkerFailure] | None:

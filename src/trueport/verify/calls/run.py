@@ -61,7 +61,7 @@ def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> O
     outcome = Outcome()
     pieces: dict[tuple[Any, ...], list[tuple[Trial, Sequence[Any]]]] = {}
     try:
-        for trial in trials(call, full):
+        for trial in trials(call, full, _is_slow(call, laboratory, whole)):
             expected = _expected(call, trial, trial.tensors)
             if expected is None:
                 outcome.refused += 1
@@ -77,6 +77,15 @@ def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> O
     if not outcome.runs and not outcome.not_run and not outcome.shown:
         outcome.not_run = "eager refuses the operands that were drawn"
     return outcome
+
+
+def _is_slow(call: Call, laboratory: Laboratory, whole: Graph) -> bool:
+    """Whether an operator on elements is a loop in the file (a series): how long that takes is up to the operands."""
+    if call.kind is not Kind.POINTWISE:
+        return False
+    trial = next(trials(call, slow=True))
+    expected = _expected(call, trial, trial.tensors)
+    return expected is not None and laboratory.has_loops(graph_of(call, trial, expected, whole))
 
 
 def _run_piece(

@@ -25,6 +25,7 @@ from trueport.verify.calls.ranges import Range, whole
 Sizes = Mapping[sympy.Symbol, int | float]
 
 _PAIRS = 4097
+_PAIRS_OF_LOOPS = 257
 _MOST = 20_000
 _MOST_IN_FULL = 70_000
 _OWN_ELEMENTS = 1 << 20
@@ -49,9 +50,9 @@ class TooLarge(Exception):
     """The call depends on sizes with which it is no small piece."""
 
 
-def trials(call: Call, full: bool = False) -> Iterator[Trial]:
-    """`full`: all pairs of 8-bit integers."""
-    draw = _Draw(call, full)
+def trials(call: Call, full: bool = False, slow: bool = False) -> Iterator[Trial]:
+    """`full`: all pairs of 8-bit integers. `slow`: a loop of the file, whose rounds may grow with its operands."""
+    draw = _Draw(call, full, slow)
     match call.kind:
         case Kind.POINTWISE:
             yield from draw.pointwise()
@@ -73,8 +74,8 @@ def shape_of(value: Value, sizes: Sizes) -> tuple[int, ...]:
 
 
 class _Draw:
-    def __init__(self, call: Call, full: bool) -> None:
-        self.call, self.full = call, full
+    def __init__(self, call: Call, full: bool, slow: bool) -> None:
+        self.call, self.full, self.slow = call, full, slow
         self.given = named_arguments(call.node)
         self.name = base_name(call.op)
         self.random = torch.Generator().manual_seed(zlib.crc32(call.signature.encode()))
@@ -85,7 +86,8 @@ class _Draw:
     def pointwise(self) -> Iterator[Trial]:
         drawn = [at for at, operand in enumerate(self.call.operands) if not operand.weight]
         scalars = [at for at in drawn if not self.call.operands[at].value.shape]
-        finite = {at: self._values(at, Level.ORDINARY, Level.EXTREME) for at in drawn}
+        levels = (Level.ORDINARY,) if self.slow else (Level.ORDINARY, Level.EXTREME)
+        finite = {at: self._values(at, *levels) for at in drawn}
         unusual = {at: self._values(at, Level.NONFINITE, few=True) for at in drawn}
         spread = self._spread()
         if spread is None or len(scalars) == len(drawn):  # nothing but single elements
@@ -95,6 +97,8 @@ class _Draw:
             return
         wanted = math.prod(len(finite[at]) for at in drawn if at not in scalars)
         pairs = max(_PAIRS, min(wanted, _MOST_IN_FULL if self.full else _MOST))
+        if self.slow:
+            pairs = _PAIRS_OF_LOOPS
         large = self._sizes({spread: pairs}, 2)
         for picked in self._picks(scalars, finite, 6):
             yield self._elements(large, drawn, finite, picked, "edge values")
