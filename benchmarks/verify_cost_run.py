@@ -118,7 +118,7 @@ class Cost:
 def measure(name: str, *, folder: Path, phase: children.Phase) -> tuple[Cost, Cost]:
     """Runs in the child. The first export of the process, which starts the worker and warms torch up, and another."""
     import trueport
-    from trueport.verify.sandbox import shared_worker
+    from trueport.verify.runtime.sandbox import shared_worker
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -28,8 +28,8 @@ from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, 
 from trueport.report.formats import FORMATS
 from trueport.report.html import report_html
 from trueport.source import Place, SourceRoots, Where
-from trueport.verify.evidence import SCRIPT, Call, Evidence
-from trueport.verify.tensors import from_torch
+from trueport.verify.faults.evidence import SCRIPT, Call, Evidence
+from trueport.verify.runtime.tensors import from_torch
 
 HARM = (
     "\x1b[2J\x1b]52;c;cm0=\x07\x9b1m\r\nfaithful Net\n::error::x\n##[error]\u202e\u2066\x85\u2028\udc80"

@@ -52,8 +52,8 @@ def test_a_usage_error_is_caught_by_who_catches_export_errors() -> None:
 
 
 def test_verify_is_a_function_and_a_folder() -> None:
-    import trueport.verify.sandbox as sandbox
+    import trueport.verify.runtime.sandbox as sandbox
 
-    assert trueport.verify.sandbox is sandbox
+    assert trueport.verify.runtime.sandbox is sandbox
     with pytest.raises(trueport.UsageError, match="no file"):
         trueport.verify("missing.onnx", None)

@@ -21,8 +21,8 @@ from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf
 from trueport.verify.calls.call import Call, calls_of
 from trueport.verify.calls.run import run_call
-from trueport.verify.onnx_program import Laboratory
-from trueport.verify.sandbox import Limits, shared_worker
+from trueport.verify.runtime.onnx_program import Laboratory
+from trueport.verify.runtime.sandbox import Limits, shared_worker
 
 OPSET = 20
 

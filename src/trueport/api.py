@@ -31,9 +31,9 @@ from trueport.run import Run
 from trueport.torch_internals import overloads_of
 from trueport.verify.any_file import check_any_file
 from trueport.verify.check import checking_options
-from trueport.verify.comparing import Allowed
-from trueport.verify.evidence import Evidence
-from trueport.verify.sandbox import warm_up
+from trueport.verify.faults.evidence import Evidence
+from trueport.verify.judging.comparing import Allowed
+from trueport.verify.runtime.sandbox import warm_up
 
 DEFAULT_OPSET = 20
 

@@ -24,8 +24,8 @@ from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
 from trueport.source import SourceRoots
 from trueport.temporary import Written
-from trueport.verify.child import outputs_of
-from trueport.verify.tensors import as_pairs, tensor_data, to_torch
+from trueport.verify.runtime.child import outputs_of
+from trueport.verify.runtime.tensors import as_pairs, tensor_data, to_torch
 
 _BITS = {1: torch.uint8, 2: torch.uint16}
 """As what the bits of a dtype are handed to numpy that numpy has no name for (bfloat16, 8-bit floats)."""

@@ -48,7 +48,7 @@ from trueport.verify.check import Options
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
 from trueport.verify.results import CheckResult
-from trueport.verify.sandbox import warm_up
+from trueport.verify.runtime.sandbox import warm_up
 
 _PATIENCE = 5.0
 """Seconds that one run of eager may take in any case."""

@@ -35,9 +35,9 @@ from trueport.report.versions import installed_versions
 from trueport.source import Place, SourceRoots, Where
 from trueport.verify.assumptions import readable
 from trueport.verify.calls import CallsChecked
+from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.results import CheckedInput as Checked
 from trueport.verify.results import CheckResult
-from trueport.verify.tally import Decision, way_words
 
 if TYPE_CHECKING:
     from trueport.examine import Examined

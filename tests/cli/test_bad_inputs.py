@@ -25,7 +25,7 @@ from onnx import TensorProto, helper
 import trueport
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
-from trueport.verify.sandbox import Worker, shared_worker
+from trueport.verify.runtime.sandbox import Worker, shared_worker
 
 MODEL = """
 import sys
@@ -348,7 +348,9 @@ class TestNoProcess:
             raise RuntimeError("can't start new thread")
 
         worker = Worker()
-        monkeypatch.setattr("trueport.verify.sandbox._SMALL", -1)  # as for a question that the pipe does not take whole
+        monkeypatch.setattr(
+            "trueport.verify.runtime.sandbox._SMALL", -1
+        )  # as for a question that the pipe does not take whole
         monkeypatch.setattr(threading.Thread, "start", refuses)
         with pytest.raises(trueport.UsageError, match="can't start new thread"):
             worker.load(folder / "garbage.onnx")

@@ -29,8 +29,8 @@ from trueport.load.targets import load_target
 from trueport.lower.table import is_leaf
 from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
-from trueport.verify.findings import EXAMPLE, failure_found
-from trueport.verify.sandbox import FailureKind, WorkerFailure
+from trueport.verify.faults.findings import EXAMPLE, failure_found
+from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHOWN = [kind for kind in all_rules().values() if not kind.no_example and example(kind, "Example").language == "python"]

@@ -12,7 +12,7 @@ from trueport.capture.trace import capture
 from trueport.diagnostics.base import Severity
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
-from trueport.verify.regions import Recording, alone
+from trueport.verify.decisions.regions import Recording, alone
 
 ATEN = torch.ops.aten
 

@@ -27,9 +27,9 @@ from tests.verify.onnx_models import (
 )
 from trueport.load.job import AxisSize, FreeSize, Job
 from trueport.verify.check import check_model
-from trueport.verify.reference import Reference
+from trueport.verify.judging.reference import Reference
 from trueport.verify.results import Budget, CheckResult
-from trueport.verify.sandbox import Limits
+from trueport.verify.runtime.sandbox import Limits
 
 QUICK = Limits(load_seconds=30, run_seconds=0.5, memory_bytes=300 << 20)
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueport.verify.compare import DifferenceKind, Tolerance, compare, judge, tolerance_for
-from trueport.verify.tensors import TensorData, from_torch, to_torch
+from trueport.verify.judging.compare import DifferenceKind, Tolerance, compare, judge, tolerance_for
+from trueport.verify.runtime.tensors import TensorData, from_torch, to_torch
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 floats = st.floats(-1e4, 1e4, width=32)

@@ -8,9 +8,9 @@ from torch import nn
 import trueport
 from trueport.examine import Precisely, run_eager
 from trueport.load.request import make_job
-from trueport.verify.compare import tolerance_for
-from trueport.verify.sensitivity import excuse
-from trueport.verify.tensors import from_torch
+from trueport.verify.judging.compare import tolerance_for
+from trueport.verify.judging.sensitivity import excuse
+from trueport.verify.runtime.tensors import from_torch
 
 TOLERANCE = [tolerance_for(torch.complex64)]
 

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueport.verify.distance import both, either, every, negated, of_comparison, of_truth, some
-from trueport.verify.provenance import Provenance
+from trueport.verify.decisions.distance import both, either, every, negated, of_comparison, of_truth, some
+from trueport.verify.decisions.provenance import Provenance
 
 WORDS = {
     "lt": lambda a, b: a < b,

@@ -9,10 +9,10 @@ import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf
 from trueport.load.job import AxisSize, FreeSize, Leaf, LeafKind
-from trueport.verify.draw import Drawn, draw
-from trueport.verify.moves import Candidate, Move, Mover, What
-from trueport.verify.named import Named
-from trueport.verify.sizes import groups_of
+from trueport.verify.inputs.draw import Drawn, draw
+from trueport.verify.inputs.moves import Candidate, Move, Mover, What
+from trueport.verify.inputs.named import Named
+from trueport.verify.inputs.sizes import groups_of
 
 TIME = AxisSize(FreeSize("time", minimum=1, maximum=20))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.lower.ops.faithful import faithful
-from trueport.verify.equals import FirstOfEquals
+from trueport.verify.judging.equals import FirstOfEquals
 
 
 def test_ties_are_no_difference():

@@ -13,9 +13,9 @@ from tests.verify.onnx_models import FLOAT, INT64, port, scaled, write
 from trueport.load.job import LeafKind
 from trueport.load.request import make_job
 from trueport.source import Where
-from trueport.verify.instrument import functions_run_by
-from trueport.verify.matching import DoesNotFit, match_inputs, match_outputs, with_sizes_of
-from trueport.verify.sandbox import Port
+from trueport.verify.decisions.instrument import functions_run_by
+from trueport.verify.runtime.matching import DoesNotFit, match_inputs, match_outputs, with_sizes_of
+from trueport.verify.runtime.sandbox import Port
 
 
 class Twice(nn.Module):

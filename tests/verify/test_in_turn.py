@@ -12,7 +12,7 @@ from torch import nn
 
 import trueport
 from tests.verify.onnx_models import scaled
-from trueport.verify.evidence import DATA, SCRIPT
+from trueport.verify.faults.evidence import DATA, SCRIPT
 
 X = torch.tensor([[1.0, 2.0, 4.0], [3.0, 0.0, 2.0]])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import torch
 
-from trueport.verify.compare import tolerance_for
-from trueport.verify.sensitivity import excuse
-from trueport.verify.tensors import from_torch
+from trueport.verify.judging.compare import tolerance_for
+from trueport.verify.judging.sensitivity import excuse
+from trueport.verify.runtime.tensors import from_torch
 
 X = torch.linspace(0.1, 0.9, 5)
 CHANCE = torch.Generator().manual_seed(0)

@@ -11,8 +11,8 @@ from onnx import helper
 
 from tests.verify.onnx_models import BATCH, FLOAT, INT64, job, leaf, port, write
 from trueport.verify.check import check_model
-from trueport.verify.origin import Origin, origin_of
-from trueport.verify.reference import Reference
+from trueport.verify.judging.reference import Reference
+from trueport.verify.runtime.origin import Origin, origin_of
 
 
 def noted(node: onnx.NodeProto, line: int) -> onnx.NodeProto:

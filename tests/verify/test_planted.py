@@ -14,7 +14,7 @@ import torch
 
 import trueport
 from tests.verify import planted_models as models
-from trueport.verify.sandbox import Limits
+from trueport.verify.runtime.sandbox import Limits
 
 ATEN = torch.ops.aten
 

@@ -6,7 +6,7 @@ import torch
 
 import trueport
 from trueport.capture.graph import Control
-from trueport.verify.regions import Recording, alone
+from trueport.verify.decisions.regions import Recording, alone
 
 
 def test_a_loop_without_end_is_left_after_the_rounds_that_are_noted():

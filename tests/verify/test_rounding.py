@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import trueport
-from trueport.verify.rounding import RoundedOtherwise
+from trueport.verify.judging.rounding import RoundedOtherwise
 
 
 def style_transfer() -> nn.Module:

@@ -13,9 +13,9 @@ import trueport
 from tests.verify.onnx_models import FLOAT, helper, port, write
 from trueport.load.request import make_job
 from trueport.verify.check import check_model
-from trueport.verify.reference import Reference
+from trueport.verify.inputs.work import Watched, Work
+from trueport.verify.judging.reference import Reference
 from trueport.verify.results import Budget
-from trueport.verify.work import Watched, Work
 
 
 class Branches(nn.Module):

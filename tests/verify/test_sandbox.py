@@ -16,10 +16,10 @@ import torch
 from onnx import TensorProto, helper
 
 from tests.verify.onnx_models import FLOAT, endless, greedy, port, scaled, write
-from trueport.verify import sandbox
-from trueport.verify.frames import receive, send
-from trueport.verify.sandbox import FailureKind, Limits, Optimisation, Worker, WorkerFailure, shared_worker
-from trueport.verify.tensors import TensorData, from_torch, to_torch
+from trueport.verify.runtime import sandbox
+from trueport.verify.runtime.frames import receive, send
+from trueport.verify.runtime.sandbox import FailureKind, Limits, Optimisation, Worker, WorkerFailure, shared_worker
+from trueport.verify.runtime.tensors import TensorData, from_torch, to_torch
 
 X = torch.tensor([[1.0, 2.0, 3.0]])
 DTYPES = [
@@ -251,8 +251,8 @@ FORK = """
 import os, sys
 from pathlib import Path
 import torch
-from trueport.verify.sandbox import shared_worker
-from trueport.verify.tensors import from_torch
+from trueport.verify.runtime.sandbox import shared_worker
+from trueport.verify.runtime.tensors import from_torch
 x = from_torch(torch.ones(1, 3))
 with shared_worker().load(Path(sys.argv[1])) as model:
     model.run({"x": x})
@@ -278,8 +278,8 @@ ORPHAN = """
 import sys, threading
 from pathlib import Path
 import torch
-from trueport.verify.sandbox import Worker
-from trueport.verify.tensors import from_torch
+from trueport.verify.runtime.sandbox import Worker
+from trueport.verify.runtime.tensors import from_torch
 worker = Worker()
 model = worker.load(Path(sys.argv[1]))
 print(worker.pid, flush=True)

@@ -9,12 +9,12 @@ from tests.verify.onnx_models import job, leaf
 from trueport.load.job import AxisSize, FreeSize
 from trueport.rewrite.probe_runtime import Kind
 from trueport.rewrite.probes import probed
-from trueport.verify.moves import Candidate
-from trueport.verify.reference import Reference
-from trueport.verify.search import Search
-from trueport.verify.sizes import example_sizes, groups_of
-from trueport.verify.tally import way_words
-from trueport.verify.trail import Overstayed, followed
+from trueport.verify.decisions.search import Search
+from trueport.verify.decisions.tally import way_words
+from trueport.verify.decisions.trail import Overstayed, followed
+from trueport.verify.inputs.moves import Candidate
+from trueport.verify.inputs.sizes import example_sizes, groups_of
+from trueport.verify.judging.reference import Reference
 
 
 def beyond_a_sum(x):

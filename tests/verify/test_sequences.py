@@ -15,11 +15,11 @@ from torch import nn
 import trueport
 from tests.verify.onnx_models import FLOAT, INT64, port, write
 from trueport.load.job import LeafKind
-from trueport.verify.compare import DifferenceKind, judge, tolerance_for
-from trueport.verify.open_lists import fits, readings
-from trueport.verify.sandbox import Port
-from trueport.verify.tensors import from_torch
-from trueport.verify.yardstick import rejudged
+from trueport.verify.judging.compare import DifferenceKind, judge, tolerance_for
+from trueport.verify.judging.yardstick import rejudged
+from trueport.verify.runtime.open_lists import fits, readings
+from trueport.verify.runtime.sandbox import Port
+from trueport.verify.runtime.tensors import from_torch
 
 FREE = {"x": {0: "n"}}
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf, scaled
-from trueport.verify.evidence import DATA, Call, Evidence
-from trueport.verify.moves import Candidate
-from trueport.verify.shrink import in_words, smallest
-from trueport.verify.sizes import example_sizes, groups_of
-from trueport.verify.tensors import from_torch
+from trueport.verify.faults.evidence import DATA, Call, Evidence
+from trueport.verify.faults.shrink import in_words, smallest
+from trueport.verify.inputs.moves import Candidate
+from trueport.verify.inputs.sizes import example_sizes, groups_of
+from trueport.verify.runtime.tensors import from_torch
 
 
 def least(still_fails, *leaves, units=1000):

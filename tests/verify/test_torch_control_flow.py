@@ -12,8 +12,8 @@ from torch._higher_order_ops import scan, while_loop
 
 import trueport
 from trueport.torch_internals.eager_modes import EagerMode
-from trueport.verify.equals import FirstOfEquals
-from trueport.verify.rounding import RoundedOtherwise
+from trueport.verify.judging.equals import FirstOfEquals
+from trueport.verify.judging.rounding import RoundedOtherwise
 
 
 class Choice(nn.Module):

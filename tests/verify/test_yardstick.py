@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 import trueport
-from trueport.verify.compare import Tolerance, tolerance_for
-from trueport.verify.tensors import from_torch
-from trueport.verify.yardstick import rejudged
+from trueport.verify.judging.compare import Tolerance, tolerance_for
+from trueport.verify.judging.yardstick import rejudged
+from trueport.verify.runtime.tensors import from_torch
 
 TOLERANCE = tolerance_for(torch.float32)
 
@@ -96,7 +96,7 @@ def deep() -> nn.Module:
 def test_a_deep_model_is_not_accused_of_rounding_and_the_report_says_what_was_allowed(deep, monkeypatch):
     # As if its own error were larger than what the dtype allows; which it is on some machines and not on others.
     narrow = Tolerance(1e-6, 0.0, 2e-7)
-    monkeypatch.setattr("trueport.verify.comparing.tolerance_for", lambda *_: narrow)
+    monkeypatch.setattr("trueport.verify.judging.comparing.tolerance_for", lambda *_: narrow)
     report = trueport.check(deep, (torch.randn(1, 3, 24, 24),), seed=2)
     assert report.verified, report
     assert "eager's own rounding, measured against float64" in report.tolerances["output"]

@@ -141,8 +141,8 @@ def _kept(job: Job, trial: TrialRequest, report: Report) -> Kept:
 def _scene(job: Job, found: Iterable[Diagnostic], forward: Where | None) -> Scene:
     """What the names held at the lines of the findings, at the example's sizes and at others."""
     from trueport.examine.scene import names_at
-    from trueport.verify.draw import draw
-    from trueport.verify.sizes import example_sizes
+    from trueport.verify.inputs.draw import draw
+    from trueport.verify.inputs.sizes import example_sizes
 
     lines = {(where.file, where.line) for one in found if (where := one.where)}
     example = [leaf.value for leaf in job.leaves]

@@ -12,7 +12,7 @@ import torch
 from trueport.load.job import Job
 
 _LARGEST = 150 << 20
-"""Bytes of weights. A larger model twice over takes too much memory; then `verify/rounding.py` judges alone."""
+"""Bytes of weights. A larger model twice over takes too much memory; then `verify/judging/rounding.py` judges alone."""
 
 
 class Precisely:

@@ -2,6 +2,6 @@
 
 from trueport.verify.check import check_model
 from trueport.verify.results import Budget, CheckedInput, CheckResult
-from trueport.verify.sandbox import Limits, shared_worker, warm_up
+from trueport.verify.runtime.sandbox import Limits, shared_worker, warm_up
 
 __all__ = ["Budget", "CheckResult", "CheckedInput", "Limits", "check_model", "shared_worker", "warm_up"]

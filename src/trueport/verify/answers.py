@@ -18,10 +18,10 @@ from trueport.examine.limits import within
 from trueport.examine.run import run_eager
 from trueport.load.job import Job
 from trueport.load.structures import flatten
-from trueport.verify.compare import compare
-from trueport.verify.draw import draw
-from trueport.verify.sizes import example_sizes
-from trueport.verify.tensors import from_torch
+from trueport.verify.inputs.draw import draw
+from trueport.verify.inputs.sizes import example_sizes
+from trueport.verify.judging.compare import compare
+from trueport.verify.runtime.tensors import from_torch
 
 _KEPT = 8
 _TRIES = 48

@@ -15,10 +15,10 @@ from trueport.examine import Examined, Precisely, Snapshot, run_eager
 from trueport.load.job import Job
 from trueport.verify.check import Options, limits_for, open_model
 from trueport.verify.distribution import Distributions
-from trueport.verify.draw import draw
 from trueport.verify.fitted import Fitted, fit
 from trueport.verify.foreign import RunEitherWay, check_fitted
 from trueport.verify.in_turn import check_in_turn
+from trueport.verify.inputs.draw import draw
 from trueport.verify.results import CheckResult
 
 

@@ -25,8 +25,8 @@ from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
 from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
 from trueport.load.job import FreeSize, Job
-from trueport.verify.draw import draw
-from trueport.verify.sizes import example_sizes
+from trueport.verify.inputs.draw import draw
+from trueport.verify.inputs.sizes import example_sizes
 
 Sizes = Mapping[str, int]
 Accepts = Callable[[Sequence[object]], bool]

@@ -17,12 +17,12 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
-from trueport.verify.blame import Blame
-from trueport.verify.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
-from trueport.verify.draw import Drawn, Room, asked_for, draw
-from trueport.verify.evidence import Evidence
-from trueport.verify.feeds import feeds_for, held_sizes, misfit, tied_sizes
-from trueport.verify.findings import (
+from trueport.verify.decisions.search import Search
+from trueport.verify.decisions.tally import Decision
+from trueport.verify.decisions.torch_control_flow import watched_functions
+from trueport.verify.faults.blame import Blame
+from trueport.verify.faults.evidence import Evidence
+from trueport.verify.faults.findings import (
     EXAMPLE,
     LOADING,
     below_promised,
@@ -38,19 +38,19 @@ from trueport.verify.findings import (
     size_not_moved,
     untyped_nothing,
 )
-from trueport.verify.mismatch import Investigation, Locate
-from trueport.verify.moves import Candidate, resized
-from trueport.verify.named import NOTHING, Named, named, small_file
-from trueport.verify.origin import origin_of
-from trueport.verify.reference import Reference
+from trueport.verify.faults.mismatch import Investigation, Locate
+from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
+from trueport.verify.inputs.moves import Candidate, resized
+from trueport.verify.inputs.named import NOTHING, Named, named, small_file
+from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
+from trueport.verify.inputs.work import Work, nodes_of
+from trueport.verify.judging.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
+from trueport.verify.judging.reference import Reference
+from trueport.verify.judging.steps import Answers
 from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
-from trueport.verify.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
-from trueport.verify.search import Search
-from trueport.verify.sizes import Group, example_sizes, groups_of
-from trueport.verify.steps import Answers
-from trueport.verify.tally import Decision
-from trueport.verify.torch_control_flow import watched_functions
-from trueport.verify.work import Work, nodes_of
+from trueport.verify.runtime.feeds import feeds_for, held_sizes, misfit, tied_sizes
+from trueport.verify.runtime.origin import origin_of
+from trueport.verify.runtime.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""

@@ -24,16 +24,16 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
 from trueport.load.job import Job
 from trueport.verify.check import Opened, limits_for, open_model
-from trueport.verify.compare import compare, tolerance_for
-from trueport.verify.comparing import Feed
-from trueport.verify.draw import Drawn, draw
-from trueport.verify.evidence import Call, Evidence
-from trueport.verify.feeds import feeds_for, held_sizes, tied_sizes
-from trueport.verify.findings import EXAMPLE, difference_found, failure_found, input_words
-from trueport.verify.reference import FlattenOutputs, RunEager
+from trueport.verify.faults.evidence import Call, Evidence
+from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_found, input_words
+from trueport.verify.inputs.draw import Drawn, draw
+from trueport.verify.judging.compare import compare, tolerance_for
+from trueport.verify.judging.comparing import Feed
+from trueport.verify.judging.reference import FlattenOutputs, RunEager
 from trueport.verify.results import CheckedInput, CheckResult
-from trueport.verify.sandbox import WorkerFailure
-from trueport.verify.tensors import TensorData, from_torch, to_torch
+from trueport.verify.runtime.feeds import feeds_for, held_sizes, tied_sizes
+from trueport.verify.runtime.sandbox import WorkerFailure
+from trueport.verify.runtime.tensors import TensorData, from_torch, to_torch
 
 _RUNS = (80, 200)
 _ELEMENTS = 20_000

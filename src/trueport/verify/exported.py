@@ -16,21 +16,21 @@ from trueport.examine.garbage import uncollected
 from trueport.load.job import Job
 from trueport.lower.lower import CustomTable
 from trueport.source import line_of
-from trueport.verify.arms import ArmCheck
 from trueport.verify.assumptions import first_broken, readable
 from trueport.verify.calls import check_calls
 from trueport.verify.check import Options, check_model, limits_for
-from trueport.verify.comparing import dtypes_of
-from trueport.verify.kept_alive import kept_alive
-from trueport.verify.localise import Localiser
-from trueport.verify.mismatch import Divergence
-from trueport.verify.onnx_program import Laboratory, Lower
-from trueport.verify.reference import FlattenOutputs, Reference, RunEager
+from trueport.verify.decisions.kept_alive import kept_alive
+from trueport.verify.decisions.tally import Decision
+from trueport.verify.faults.arms import ArmCheck
+from trueport.verify.faults.localise import Localiser
+from trueport.verify.faults.mismatch import Divergence
+from trueport.verify.inputs.sizes import example_sizes
+from trueport.verify.judging.comparing import dtypes_of
+from trueport.verify.judging.reference import FlattenOutputs, Reference, RunEager
+from trueport.verify.judging.steps import moved_steps
 from trueport.verify.results import Budget, CheckResult
-from trueport.verify.sandbox import shared_worker
-from trueport.verify.sizes import example_sizes
-from trueport.verify.steps import moved_steps
-from trueport.verify.tally import Decision
+from trueport.verify.runtime.onnx_program import Laboratory, Lower
+from trueport.verify.runtime.sandbox import shared_worker
 from trueport.verify.unchecked import with_indices_checked
 
 

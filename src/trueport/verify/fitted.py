@@ -15,11 +15,18 @@ from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.load.job import Job, Leaf
 from trueport.load.structures import Structure
 from trueport.verify.check import Opened
-from trueport.verify.compare import Expected
-from trueport.verify.matching import DoesNotFit, Inputs, match_inputs, match_outputs, with_fixed_numbers, with_sizes_of
-from trueport.verify.open_lists import readings
-from trueport.verify.sandbox import Port
-from trueport.verify.tensors import RuntimeValue, TensorData, dtype_of, from_torch
+from trueport.verify.judging.compare import Expected
+from trueport.verify.runtime.matching import (
+    DoesNotFit,
+    Inputs,
+    match_inputs,
+    match_outputs,
+    with_fixed_numbers,
+    with_sizes_of,
+)
+from trueport.verify.runtime.open_lists import readings
+from trueport.verify.runtime.sandbox import Port
+from trueport.verify.runtime.tensors import RuntimeValue, TensorData, dtype_of, from_torch
 
 
 @dataclass(frozen=True)

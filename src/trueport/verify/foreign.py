@@ -18,15 +18,15 @@ from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.load.job import Job, Leaf, LeafKind
 from trueport.source import Place, Where
 from trueport.verify.check import Options, check_opened, limits_for, open_model
-from trueport.verify.comparing import dtypes_of
-from trueport.verify.eager_values import Recogniser
+from trueport.verify.decisions.instrument import functions_run_by, unwatched
+from trueport.verify.decisions.tally import Decision, way_words
+from trueport.verify.faults.eager_values import Recogniser
+from trueport.verify.faults.mismatch import ONLY_HERE, Divergence
 from trueport.verify.fitted import Fitted, fit
-from trueport.verify.instrument import functions_run_by, unwatched
-from trueport.verify.mismatch import ONLY_HERE, Divergence
-from trueport.verify.origin import is_ours
-from trueport.verify.reference import Reference, RunEager
+from trueport.verify.judging.comparing import dtypes_of
+from trueport.verify.judging.reference import Reference, RunEager
 from trueport.verify.results import CheckResult
-from trueport.verify.tally import Decision, way_words
+from trueport.verify.runtime.origin import is_ours
 
 _PROMISED_FROM = 2
 """torch.export takes a dynamic size to be two or more; what a file does with less is told as a warning."""

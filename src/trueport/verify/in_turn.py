@@ -16,14 +16,14 @@ from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.examine.run import call_eagerly
 from trueport.examine.state import Snapshot
 from trueport.verify.check import Options
-from trueport.verify.compare import Expected, Tolerance, Verdict, judge
-from trueport.verify.comparing import count, dtypes_of, tolerance_of
-from trueport.verify.draw import draw
-from trueport.verify.evidence import Call
-from trueport.verify.findings import EXAMPLE, difference_found, failure_found, input_words
+from trueport.verify.faults.evidence import Call
+from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_found, input_words
 from trueport.verify.fitted import Fitted
+from trueport.verify.inputs.draw import draw
+from trueport.verify.judging.compare import Expected, Tolerance, Verdict, judge
+from trueport.verify.judging.comparing import count, dtypes_of, tolerance_of
 from trueport.verify.results import CheckedInput, CheckResult
-from trueport.verify.sandbox import WorkerFailure
+from trueport.verify.runtime.sandbox import WorkerFailure
 
 _OTHERS = 4
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.verify.calls.result import CallsChecked
-from trueport.verify.compare import Tolerance
-from trueport.verify.findings import input_words
-from trueport.verify.tally import Decision
-from trueport.verify.work import Work
+from trueport.verify.decisions.tally import Decision
+from trueport.verify.faults.findings import input_words
+from trueport.verify.inputs.work import Work
+from trueport.verify.judging.compare import Tolerance
 
 
 @dataclass(frozen=True, slots=True)

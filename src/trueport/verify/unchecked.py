@@ -14,7 +14,7 @@ import torch
 
 from trueport.capture.graph import Graph, Node
 from trueport.capture.replay import Replay
-from trueport.verify.reference import RunEager
+from trueport.verify.judging.reference import RunEager
 
 aten = torch.ops.aten
 

@@ -25,9 +25,9 @@ from trueport.examine.run import run_eager
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job
 from trueport.load.structures import flatten
-from trueport.verify.compare import tolerance_for
-from trueport.verify.draw import draw
 from trueport.verify.foreign import check_file
+from trueport.verify.inputs.draw import draw
+from trueport.verify.judging.compare import tolerance_for
 
 _EAGER_INPUTS = 6
 """torch.cond compiles its arms for each new size, also in eager: a few inputs tell, all others the exported file."""

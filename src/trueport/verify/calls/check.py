@@ -28,8 +28,8 @@ from trueport.verify.calls.edges import Level
 from trueport.verify.calls.remembered import Memory, memory_of
 from trueport.verify.calls.result import CallsChecked
 from trueport.verify.calls.run import Outcome, Shown, run_call
-from trueport.verify.onnx_program import Laboratory
-from trueport.verify.sandbox import FailureKind
+from trueport.verify.runtime.onnx_program import Laboratory
+from trueport.verify.runtime.sandbox import FailureKind
 
 _WHAT_HAPPENED = {
     FailureKind.CRASH: "ends ONNX Runtime's process",

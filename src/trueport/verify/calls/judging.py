@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from trueport.verify.calls.kinds import Exactness
-from trueport.verify.compare import as_float64, tolerance_for
+from trueport.verify.judging.compare import as_float64, tolerance_for
 
 Again = Callable[[Callable[[torch.Tensor], torch.Tensor]], Sequence[torch.Tensor] | None]
 """Eager's results on other operands: each one through a function. None where it refuses them."""

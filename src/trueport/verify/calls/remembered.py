@@ -25,10 +25,10 @@ import torch
 _SOURCES = (
     "lower",
     "verify/calls",
-    "verify/child.py",
-    "verify/compare.py",
-    "verify/onnx_program.py",
-    "verify/sandbox.py",
+    "verify/runtime/child.py",
+    "verify/judging/compare.py",
+    "verify/runtime/onnx_program.py",
+    "verify/runtime/sandbox.py",
 )
 _PACKAGES = ("torch", "onnxruntime", "onnxscript", "onnx-ir", "onnx")
 OFF = "off"

@@ -16,9 +16,9 @@ from trueport.verify.calls.judging import differing
 from trueport.verify.calls.kinds import Kind, exactness_of, gives_any_of_ties, named_arguments
 from trueport.verify.calls.piece import eager_on, feeds_of, graph_of
 from trueport.verify.calls.trials import TooLarge, Trial, trials
-from trueport.verify.onnx_program import Laboratory
-from trueport.verify.sandbox import FailureKind, WorkerFailure
-from trueport.verify.tensors import TensorData, to_torch
+from trueport.verify.runtime.onnx_program import Laboratory
+from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
+from trueport.verify.runtime.tensors import TensorData, to_torch
 
 _SHOWN = 6
 _LARGEST_RESULT = 1 << 22

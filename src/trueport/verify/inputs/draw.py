@@ -1,0 +1,257 @@
+"""Inputs to check a model on: the sizes to try crossed with the families of values, the most telling first.
+
+Nothing here knows what a model accepts. Eager decides that: an input that eager refuses is no test, and the next one
+is drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+
+from trueport.load.job import Job, Leaf
+from trueport.verify.inputs.named import NOTHING, Named
+from trueport.verify.inputs.offsets import in_order
+from trueport.verify.inputs.sizes import example_sizes, groups_of, size_plans
+from trueport.verify.inputs.values import (
+    Family,
+    Filling,
+    Kind,
+    Manner,
+    are_alike,
+    draw_number,
+    draw_tensor,
+    everywhere,
+    is_number,
+    kind_of,
+)
+
+_AT_NEW_SIZES = (Family.SEEN, Family.REPEATED, Family.LOW)
+"""Tried in turn at each new size until eager accepts one: indices and lengths may have to fit the size."""
+
+_NONFINITE = (Family.NAN, Family.INFINITE, Family.NONFINITE)
+
+_FLOATS = (
+    Family.NORMAL,
+    Family.LARGE,
+    Family.SEEN,
+    Family.ZEROS,
+    Family.BELOW,
+    Family.NAMED,
+    Family.HALVES,
+    Family.TINY,
+    Family.ONES,
+    Family.TIES,
+    Family.CONSTANT,
+    Family.ONE_HOT,
+    Family.NEGATED,
+    Family.SORTED,
+)
+_INTEGERS = (
+    Family.SEEN,
+    Family.ROWS,
+    Family.LOW,
+    Family.EDGES,
+    Family.LARGE,
+    Family.BEYOND,
+    Family.TIES,
+    Family.NAMED,
+    Family.ZEROS,
+    Family.SORTED,
+    Family.ONES,
+    Family.CONSTANT,
+)
+_MASKS = (Family.RAGGED, Family.SEEN, Family.OFF, Family.RAGGED, Family.ON, Family.ONE_HOT, Family.NEGATED)
+"""In these orders, each kind of input by itself; a kind whose list is shorter begins again, so that other masks come
+beside the same floats. Between two of them, all elements are one of the numbers that the model names."""
+_MOST_FILLED = 16
+
+_NEIGHBOURS = 9
+"""How many other values a Python number is given."""
+_ROUNDS = 20
+_MOST_ELEMENTS = 1 << 20
+"""Of all inputs together. A larger example may be grown fourfold."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One set of inputs: a value per leaf, the free sizes it has, and how it was filled.
+
+    A `fallback` repeats the sizes of the one before with tamer values, and is only of use where that was refused;
+    so the values are made when they are first asked for.
+    """
+
+    fill: Callable[[], tuple[object, ...]] = field(repr=False, compare=False)
+    sizes: Mapping[str, int]
+    family: str
+    fallback: bool = False
+    wanted: bool = False
+    """Of sizes that were asked for."""
+    share: float = 1.0
+    """How many times as large as the example it is."""
+
+    @cached_property
+    def values(self) -> tuple[object, ...]:
+        return self.fill()
+
+
+def asked_for(values: Sequence[object], sizes: Mapping[str, int]) -> Drawn:
+    """Inputs that were not drawn: something is to be seen on exactly these."""
+    return Drawn(lambda: tuple(values), sizes, "numbers that torch decides by", wanted=True)
+
+
+def draw(
+    job: Job,
+    example_values: Sequence[object],
+    seed: int,
+    extra_sizes: Sequence[Mapping[str, int]] = (),
+    *,
+    tied: Sequence[Collection[str]] = (),
+    held: Collection[str] = (),
+    nonfinite: bool = False,
+    named: Named = NOTHING,
+) -> Iterator[Drawn]:
+    """Input sets in the order in which they are worth trying; the same for the same seed.
+
+    `tied` sizes move together, `held` ones stay as in the example: what the exported file itself says of them.
+    `nonfinite` asks for NaN and infinities among the floats; `named` are numbers of the model's own.
+    """
+    example = example_sizes(job.leaves, example_values)
+    groups = groups_of(job.free_sizes, example, tied, held)
+    room = Room(job.leaves, example_values)
+    plans = size_plans(groups, example, extra_sizes, seed, named.lengths, room)
+    kinds = {kind_of(*each) for each in zip(job.leaves, example_values, strict=True) if each[0].is_input}
+    manners = _manners(job.leaves, kinds, named)
+    turn = 0
+
+    def at(sizes: Mapping[str, int], manner: Manner, fallback: bool = False, wanted: bool = False) -> Drawn:
+        nonlocal turn
+        turn += 1
+        number = seed * 1_000_003 + turn
+
+        def fill() -> tuple[object, ...]:
+            chance = torch.Generator().manual_seed(number)
+            leaves = zip(job.leaves, example_values, strict=True)
+            rows = dict.fromkeys([*named.rows, *sizes.values()])  # an input may be the table that another looks up
+            own = replace(named, rows=tuple(rows))
+            values = [_value(*each, sizes, manner, chance, own) for each in leaves]
+            return in_order(job.leaves, _alike(job.leaves, values, manner))
+
+        return Drawn(fill, sizes, manner.words(kinds), fallback, wanted, room.share(sizes))
+
+    def both(sizes: Mapping[str, int], manner: Manner) -> Iterator[Drawn]:
+        """Integers may be indices, which eager refuses beyond the end: then the same floats beside tamer integers."""
+        yield at(sizes, manner)
+        if Kind.INTEGERS in kinds and manner.integers.family is not Family.SEEN and len(kinds) > 1:
+            yield at(sizes, replace(manner, integers=Filling(Family.SEEN)), fallback=True)
+
+    if nonfinite and Kind.FLOATS in kinds:
+        yield from (at(example, everywhere(family), wanted=True) for family in _NONFINITE)
+    # A new size, two manners of filling, and so on, the manners by turns at the example's sizes and at the new ones.
+    pending = manners
+    drawn_plans = 0
+    for plan in plans:
+        for tries, family in enumerate(_AT_NEW_SIZES):
+            manner = replace(everywhere(family), masks=Filling(Family.RAGGED if tries == 0 else family))
+            if tries == 0 and drawn_plans % 2:  # an input that has grown may be the table that another one looks up
+                manner = replace(manner, integers=Filling(Family.ROWS, drawn_plans // 2))
+            yield at(plan.sizes, manner, fallback=tries > 0, wanted=plan.wanted)
+        drawn_plans += not plan.wanted
+        if drawn_plans > 1:
+            for where, manner in zip((example, plan.sizes), pending, strict=False):
+                yield from both(where if 0 < room.share(where) <= 4 else example, manner)
+    for manner in pending:
+        yield from both(example, manner)
+
+
+def _manners(leaves: Sequence[Leaf], kinds: Collection[Kind], named: Named) -> Iterator[Manner]:
+    """One after the other: first as many as the longest list has that means something here, then again in other
+    combinations."""
+    numbers = [Family.NUMBERS] * _NEIGHBOURS if any(is_number(leaf) for leaf in leaves if leaf.is_input) else []
+    floats = _counted(_interleaved([*numbers, *_FLOATS], len(named.values)))
+    integers = _counted(_interleaved([*numbers, *_INTEGERS], len(named.indices)))
+    masks = _counted(_MASKS)
+    lengths = {Kind.FLOATS: len(floats), Kind.INTEGERS: len(integers), Kind.MASK: len(masks)}
+    longest = max((lengths[kind] for kind in kinds), default=0)
+    rounds = _ROUNDS
+    for at in range(rounds * longest):
+        round_ = at // longest
+        yield Manner(
+            _again(floats, at, round_), _again(integers, at + round_, round_), _again(masks, at + round_, round_)
+        )
+
+
+def _again(fillings: Sequence[Filling], at: int, round_: int) -> Filling:
+    family, nth = fillings[at % len(fillings)]
+    return Filling(family, nth + round_)
+
+
+def _interleaved(families: Sequence[Family], named: int) -> list[Family]:
+    filled = [Family.FILLED] * min(named, _MOST_FILLED)
+    pairs = itertools.zip_longest(families, filled)
+    return [family for pair in pairs for family in pair if family is not None]
+
+
+def _counted(families: Sequence[Family]) -> list[Filling]:
+    return [Filling(family, families[:at].count(family)) for at, family in enumerate(families)]
+
+
+def _value(
+    leaf: Leaf,
+    example: object,
+    sizes: Mapping[str, int],
+    manner: Manner,
+    chance: torch.Generator,
+    named: Named,
+) -> object:
+    if not leaf.is_input:
+        return example
+    family, nth = manner.of(kind_of(leaf, example))
+    if is_number(leaf) and isinstance(example, bool | int | float):
+        return draw_number(leaf, example, family, nth, named)
+    if isinstance(example, torch.Tensor):
+        return draw_tensor(leaf, example, shape_at(leaf, example, sizes), family, chance, nth, named)
+    return example
+
+
+def _alike(leaves: Sequence[Leaf], values: Sequence[object], manner: Manner) -> list[object]:
+    """The same values, where the manner asks for inputs that hold the same."""
+    first: dict[tuple[object, ...], torch.Tensor] = {}
+    found: list[object] = []
+    for leaf, value in zip(leaves, values, strict=True):
+        same: object = value
+        if leaf.is_input and isinstance(value, torch.Tensor) and are_alike(manner.of(kind_of(leaf, value))):
+            same = first.setdefault((value.dtype, value.shape), value).clone()
+        found.append(same)
+    return found
+
+
+class Room:
+    """How large inputs may grow: all of them together, in elements."""
+
+    def __init__(self, leaves: Sequence[Leaf], values: Sequence[object]) -> None:
+        pairs = zip(leaves, values, strict=True)
+        self._tensors = [(leaf, value) for leaf, value in pairs if isinstance(value, torch.Tensor)]
+        self._now = max(sum(value.numel() for _, value in self._tensors), 1)
+
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        return sum(math.prod(shape_at(leaf, value, sizes)) for leaf, value in self._tensors)
+
+    def share(self, sizes: Mapping[str, int]) -> float:
+        """How many times the example these sizes are."""
+        return self.elements(sizes) / self._now
+
+    def admits(self, sizes: Mapping[str, int]) -> bool:
+        return self.elements(sizes) <= max(_MOST_ELEMENTS, 4 * self._now)
+
+
+def shape_at(leaf: Leaf, example: torch.Tensor, sizes: Mapping[str, int]) -> list[int]:
+    shape = list(example.shape)
+    for axis, size in leaf.axes.items():
+        shape[axis] = size.length(sizes[size.size.name])
+    return shape

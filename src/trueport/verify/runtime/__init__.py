@@ -1,0 +1,1 @@
+"""ONNX Runtime in a process of its own: values over, files loaded and run, answers and failures back."""

@@ -1,0 +1,153 @@
+"""From the runtime's complaint to the user's line: the node that it names, and the place that the file notes on it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from trueport.source import Place, Where
+from trueport.torch_internals import TORCH_FOLDER
+from trueport.verify.runtime.tensors import element_name
+
+# The ways in which onnxruntime 1.2x names a node, and, where the node has no name, its operator.
+_NODE = re.compile(r"""Name:'([^']+)'|node with name '([^']+)'|In Node, \("([^"]+)"|[Nn]ode:? ?\(([^)]+)\)""")
+_OPERATOR = re.compile(r"implementation for (\w+)\(|running (\w+) node|operator \((\w+)\)|Op \((\w+)\)")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a message of the runtime is about. Either may be unknown."""
+
+    place: Place | None = None
+    facts: tuple[str, ...] = ()
+    """The operator, its opset, and the dtypes that it is given."""
+
+
+def origin_of(path: Path, complaint: str) -> Origin:
+    """Where the node that a message speaks of comes from; nothing where it names none, or several might be meant."""
+    model = model_at(path)
+    if model is None:
+        return Origin()
+    nodes = list(_nodes(model))
+    for pattern, meant in ((_NODE, _by_name), (_OPERATOR, _by_operator)):
+        for match in pattern.finditer(complaint):
+            wanted = next(group for group in match.groups() if group)
+            found = [node for node in nodes if meant(model, node, wanted)]
+            places = {place for node in found if (place := _place(node))}
+            if len(found) == 1 or len(places) == 1:
+                facts = {_described(model, node) for node in found}
+                return Origin(places.pop() if places else None, tuple(facts) if len(facts) == 1 else ())
+    return Origin()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether the file says that trueport wrote it, which promises every size that was declared."""
+    model = model_at(path)
+    return model is not None and any(each.key.startswith("trueport.") for each in model.metadata_props)
+
+
+def made_at(path: Path, output: str) -> Place | None:
+    """Where an output of the model comes from: the nearest node before it whose place the file notes."""
+    model = model_at(path)
+    if model is None:
+        return None
+    makers = {name: node for node in model.graph.node for name in node.output}
+    pending, seen = [output], set()
+    while pending:
+        name = pending.pop(0)
+        node = makers.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if (place := _place(node)) is not None:
+            return place
+        pending += node.input
+    return None
+
+
+def _described(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
+    """`BitShift of opset 20, given int32 and int32`."""
+    opset = next((known.version for known in model.opset_import if known.domain == node.domain), None)
+    of = f"{node.domain} " if node.domain else ""
+    version = f"of {of}opset {opset}" if opset is not None else f"of {node.domain}, which the file does not import"
+    dtypes = _dtypes(model)
+    given = [dtypes[name] for name in node.input if name in dtypes]
+    return f"the operator is {node.op_type} {version}" + (f", given {' and '.join(given)}" if given else "")
+
+
+def _dtypes(model: onnx.ModelProto) -> dict[str, str]:
+    with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError):  # else what the file says by itself
+        model = onnx.shape_inference.infer_shapes(model)
+    found: dict[str, str] = {}
+    for graph in graphs_of(model):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
+                found[value.name] = element_name(value.type.tensor_type.elem_type)
+        found |= {weight.name: element_name(weight.data_type) for weight in graph.initializer}
+    return found
+
+
+def _by_name(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> bool:
+    return node.name == wanted
+
+
+def _by_operator(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> bool:
+    """The operator itself, or a call of a function that holds it."""
+    if node.op_type == wanted:
+        return True
+    return any(
+        (function.domain, function.name) == (node.domain, node.op_type)
+        and any(inner.op_type == wanted for inner in function.node)
+        for function in model.functions
+    )
+
+
+def model_at(path: Path) -> onnx.ModelProto | None:
+    """A file without its external data, whatever its name ends in; None where it is no model."""
+    try:
+        return onnx.load(path, "protobuf", load_external_data=False)
+    except (OSError, DecodeError):
+        return None
+
+
+def graphs_of(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and those inside its nodes."""
+    yield model.graph
+    for node in _nodes(model):
+        yield from subgraphs_of(node)
+
+
+def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    pending = list(model.graph.node)
+    while pending:
+        node = pending.pop()
+        yield node
+        for graph in subgraphs_of(node):
+            pending.extend(graph.node)
+
+
+def subgraphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _place(node: onnx.NodeProto) -> Place | None:
+    """As we note it, or as torch's own exporter does. Nothing is read there: `SourceRoots` says what may be."""
+    notes = {entry.key: entry.value for entry in node.metadata_props}
+    file, _, line = notes.get("trueport.source", "").rpartition(":")
+    if line.isdecimal():
+        return Place((Where(file, int(line), readable=False),), notes.get("trueport.module", ""))
+    noted = _FRAME.findall(notes.get("pkg.torch.onnx.stack_trace", ""))
+    frames = [frame for frame in noted if not frame[0].startswith(("<", TORCH_FOLDER))]
+    if not frames:
+        return None
+    return Place(tuple(Where(file, int(line), function, readable=False) for file, line, function in frames))
