@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from trueport.lower.undone import without_undone
-from trueport.lower.unread import without_unread
+from trueport.lower.passes.undone import without_undone
+from trueport.lower.passes.unread import without_unread
 
 _D = ir.DataType
 

@@ -22,7 +22,7 @@ from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Regi
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.lower.builder import Builder
-from trueport.lower.complex_numbers import (
+from trueport.lower.complex.numbers import (
     Complex,
     Twins,
     at_the_ends,
@@ -30,21 +30,21 @@ from trueport.lower.complex_numbers import (
     not_carried,
     translate_complex,
 )
-from trueport.lower.complex_pairs import on_twins
-from trueport.lower.complex_parts import by_parts, by_truth
+from trueport.lower.complex.pairs import on_twins
+from trueport.lower.complex.parts import by_parts, by_truth
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
-from trueport.lower.exact_factors import keep_factors_exact
 from trueport.lower.failed import translation_failed
-from trueport.lower.legalise import legalise
 from trueport.lower.opsets import ir_version_for
-from trueport.lower.padded_pools import keep_padding
+from trueport.lower.passes.exact_factors import keep_factors_exact
+from trueport.lower.passes.legalise import legalise
+from trueport.lower.passes.padded_pools import keep_padding
+from trueport.lower.passes.undone import without_undone
+from trueport.lower.passes.unread import without_unread
 from trueport.lower.sequences import is_sequence, sequence_of
 from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
-from trueport.lower.undone import without_undone
 from trueport.lower.unknown_dtypes import without_onnx_dtype
-from trueport.lower.unread import without_unread
 from trueport.lower.weights import Weights
 from trueport.torch_internals import OpOverload
 

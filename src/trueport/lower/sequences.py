@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import OpenItems, Size
 from trueport.lower.control import made_here
-from trueport.lower.kernels import has_kernel
+from trueport.lower.passes.kernels import has_kernel
 from trueport.lower.signature import signature_of
 from trueport.lower.tensor import Tensor
 

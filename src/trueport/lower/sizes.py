@@ -19,7 +19,7 @@ import onnx_ir as ir
 import sympy
 
 from trueport.capture.graph import Number, Size
-from trueport.lower.arithmetic import compute
+from trueport.lower.exact.arithmetic import compute
 from trueport.lower.scope import Scope, Shelf
 
 if TYPE_CHECKING:

@@ -93,7 +93,7 @@ def is_supported(target: OpOverload) -> bool:
 
 def of_complex(names: Iterable[str], by_parts: bool = False) -> None:
     """Operators that are carried for complex numbers: by a translation of their own, or by the one for real numbers
-    on their parts (`complex_numbers.py`)."""
+    on their parts (`complex/numbers.py`)."""
     (_OF_PARTS if by_parts else _OF_COMPLEX).update(names)
 
 
@@ -153,9 +153,9 @@ def _style(function: Callable[..., Any]) -> Style:
 def _discover() -> None:
     """Import our families of operators, then the packages that offer theirs."""
     ours = importlib.import_module("trueport.lower.ops")
-    for module in pkgutil.iter_modules(ours.__path__):
-        importlib.import_module(f"{ours.__name__}.{module.name}")
-    importlib.import_module("trueport.lower.complex_parts")  # which says what is carried by its parts
+    for module in pkgutil.walk_packages(ours.__path__, f"{ours.__name__}."):
+        importlib.import_module(module.name)
+    importlib.import_module("trueport.lower.complex.parts")  # which says what is carried by its parts
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         _load(entry)
 

@@ -85,7 +85,7 @@ class Weights:
         key = _storage(weight.tensor)
         if (found := self._stored.get(key)) is None:
             tensor = weight.tensor
-            if tensor.is_complex():  # carried as pairs, see complex_numbers
+            if tensor.is_complex():  # carried as pairs, see complex/numbers.py
                 tensor = torch.view_as_real(tensor.detach().resolve_conj())
             found = Tensor(self._op, weight.name, onnx_dtype(tensor.dtype), tuple(tensor.shape))
             found.const_value = WeightTensor(tensor, weight.name)

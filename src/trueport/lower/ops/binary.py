@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
-from trueport.lower.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
+from trueport.lower.exact.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
+from trueport.lower.exact.precise import function, log1p
 from trueport.lower.ops.integers import integer_power
 from trueport.lower.ops.unary import trunc
-from trueport.lower.precise import function, log1p
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 

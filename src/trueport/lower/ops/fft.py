@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
-from trueport.lower.complex_numbers import Complex, complex_only
-from trueport.lower.ops.complexes import conj, mul
+from trueport.lower.complex.numbers import Complex, complex_only
+from trueport.lower.ops.complex.complexes import conj, mul
 from trueport.lower.tensor import Tensor
 
 _AXIS_INPUT_SINCE = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
-from trueport.lower.division import trunc_mod
+from trueport.lower.exact.division import trunc_mod
+from trueport.lower.exact.series import any_of
 from trueport.lower.loops import loop_while
-from trueport.lower.ops.special_gamma import spread
-from trueport.lower.series import any_of
+from trueport.lower.ops.special.gamma import spread
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 

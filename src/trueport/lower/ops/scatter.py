@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
-from trueport.lower.division import floor_div
+from trueport.lower.exact.division import floor_div
 from trueport.lower.ops.axes import axis_of, count
 from trueport.lower.ops.index import (
     MASKS,

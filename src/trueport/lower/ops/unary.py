@@ -7,10 +7,10 @@ import math
 import onnx_ir as ir
 import torch
 
-from trueport.lower import precise
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
-from trueport.lower.precise import function
+from trueport.lower.exact import precise
+from trueport.lower.exact.precise import function
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 

@@ -1,0 +1,1 @@
+"""Operators on complex numbers, which ONNX has none of: pairs of real ones."""

@@ -1,0 +1,1 @@
+"""What torch.nn.functional has: activations, convolutions, pools, norms, attention, recurrences, images."""

@@ -1,0 +1,165 @@
+"""Scaled dot-product attention, as eager computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from trueport.lower.builder import Builder
+from trueport.lower.ops.linalg.products import product_apart
+from trueport.lower.ops.random import dropout
+from trueport.lower.table import op
+from trueport.lower.tensor import Operand, Tensor
+
+BOOL = ir.DataType.BOOL
+_ONE_OPERATOR_SINCE = 23
+
+
+@op("aten::scaled_dot_product_attention")
+def attention(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0,
+    bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
+
+    A query that every key is masked for gives zeros, in eager: softmax alone would give NaN. ONNX's own operator takes
+    nothing empty, which what is selected by values may well be.
+    """
+    given = op.sizes.is_given((*query.known_sizes, *key.known_sizes))
+    if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p and given:
+        return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
+    if query.dtype == ir.DataType.BFLOAT16:
+        # Eager rounds the result and nothing before it: scores are too large for numbers of eight bits.
+        wide_query, wide_key, wide_value = (op.cast(each, ir.DataType.FLOAT) for each in (query, key, value))
+        mask = attn_mask if attn_mask is None or attn_mask.dtype == BOOL else op.cast(attn_mask, ir.DataType.FLOAT)
+        out = attention(
+            op, wide_query, wide_key, wide_value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+        return op.cast(out, query.element)
+    if enable_gqa:
+        key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
+    rank, keys = key.rank, key
+    scaled = op.Mul(query, _factor(op, query, scale))
+    scaled.settle(query.known_sizes)
+    if not op.sizes.is_positive(query.known_sizes[-1]):
+        # Where ONNX Runtime turns and multiplies at once, a product over nothing is whatever the memory held.
+        scaled = op.Pad(scaled, op.ints(*[0] * (2 * query.rank - 1), 1))
+        keys = op.Pad(key, op.ints(*[0] * (2 * rank - 1), 1))
+    turned = op.transpose(keys, [*range(rank - 2), rank - 1, rank - 2])
+    turned.settle((*key.known_sizes[:-2], key.known_sizes[-1], key.known_sizes[-2]) if keys is key else None)
+    scores = product_apart(op, scaled, turned)
+    if is_causal:
+        scores = op.Add(scores, _causal(op, query, key))
+    if attn_mask is not None:
+        scores = op.Add(scores, _bias(op, attn_mask, query.element))
+    weights = op.Softmax(scores, axis=-1)
+    if attn_mask is not None:
+        weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
+    looked = (*query.known_sizes[:-1], key.known_sizes[-2])
+    weights.settle(looked)
+    if dropout_p > 0:
+        weights = dropout(op, weights, dropout_p, True)
+        weights.settle(looked)
+    return product_apart(op, weights, value)
+
+
+def _factor(op: Builder, query: Tensor, scale: float | None) -> Operand:
+    """What queries are multiplied by: one over the root of their width, unless it is given.
+
+    ONNX Runtime makes a single factor an attribute of the product, in single precision; one per column stays.
+    """
+    width = query.known_sizes[-1]
+    if scale is None:
+        if not isinstance(width, int):
+            return op.cast(op.Reciprocal(op.Sqrt(op.cast(op.sizes.length(width), ir.DataType.DOUBLE))), query.element)
+        scale = 1 / math.sqrt(width) if width else math.inf
+    if query.element != ir.DataType.DOUBLE or not isinstance(width, int) or width == 1:
+        return scale
+    return op.const(np.full(width, scale), ir.DataType.DOUBLE)
+
+
+def _for_each_query(op: Builder, query: Tensor, shared: Tensor) -> Tensor:
+    """Grouped queries: each head of keys or values serves several heads of queries, one after the other."""
+    *lead, heads, length, width = shared.known_sizes
+    times = query.known_sizes[-3] // heads
+    if times == 1:
+        return shared
+    wide = op.expand(op.reshape(shared, [*lead, heads, 1, length, width]), [*lead, heads, times, length, width])
+    return op.reshape(wide, [*lead, heads * times, length, width])
+
+
+def _causal(op: Builder, query: Tensor, key: Tensor) -> Tensor:
+    """-inf above the diagonal that starts at the first query and the first key."""
+    rows, columns = query.known_sizes[-2], key.known_sizes[-2]
+
+    def make() -> Tensor:
+        later = op.Less(op.Unsqueeze(op.range(rows), op.ints(1)), op.range(columns))
+        return op.Where(later, op.const(-math.inf, query.element), op.const(0, query.element))
+
+    return op.shared("causal", rows, columns, query.dtype, make=make)
+
+
+def _bias(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
+    """A mask of truth says where to look; any other is added as it is."""
+    if mask.dtype != BOOL:
+        return op.cast(mask, dtype)
+    look, away = op.const(0, dtype), op.const(-math.inf, dtype)
+    return op.shared("attention bias", mask.name, dtype, make=lambda: op.Where(mask, look, away))
+
+
+def _all_masked(op: Builder, mask: Tensor, dtype: ir.DataType) -> Tensor:
+    def make() -> Tensor:
+        top = op.ReduceMax(_bias(op, mask, dtype), op.ints(mask.rank - 1), keepdims=1)
+        return op.IsInf(top, detect_positive=0)
+
+    return op.shared("all masked", mask.name, dtype, make=make)
+
+
+@op("aten::_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> Sequence[Tensor | None]:
+    """_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0,
+    bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"""
+    return attention(op, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None
+
+
+@op("aten::_scaled_dot_product_attention_math")
+def attention_math(
+    op: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Sequence[Tensor | None]:
+    """_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None,
+    float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None,
+    bool enable_gqa=False) -> (Tensor, Tensor)"""
+    out = attention(op, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return out, None

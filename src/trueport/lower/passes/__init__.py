@@ -1,0 +1,1 @@
+"""Passes over the whole model, once it is made."""
