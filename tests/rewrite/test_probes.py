@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trueport.rewrite.probe_runtime import WATCH, Kind, Site
 from trueport.rewrite.probes import probed
+from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site
 
 
 class Notes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from tests.control_flow.kept_alive import DOWN, UP, assert_kept_alive
-from trueport.rewrite.asking import UNBOUND
-from trueport.rewrite.shared_names import shared_names
+from trueport.rewrite.running.asking import UNBOUND
+from trueport.rewrite.running.shared_names import shared_names
 
 _calls = 0
 

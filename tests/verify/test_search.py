@@ -7,8 +7,8 @@ import torch
 
 from tests.verify.onnx_models import job, leaf
 from trueport.load.job import AxisSize, FreeSize
-from trueport.rewrite.probe_runtime import Kind
 from trueport.rewrite.probes import probed
+from trueport.rewrite.running.probe_runtime import Kind
 from trueport.verify.decisions.search import Search
 from trueport.verify.decisions.tally import way_words
 from trueport.verify.decisions.trail import Overstayed, followed

@@ -43,7 +43,7 @@ from trueport.load.job import Job, Leaf, LeafKind
 from trueport.load.unscripted import unscripted
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     einsum_in_order,
     lists_as_calls,

@@ -12,7 +12,7 @@ Node = TypeVar("Node", bound=ast.AST)
 
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
-RUNTIME = "\0trueport.rewrite.runtime\0"
+RUNTIME = "\0trueport.rewrite.running.runtime\0"
 """Stands for the runtime in the syntax tree; replaced by the runtime itself in the compiled code's constants."""
 
 

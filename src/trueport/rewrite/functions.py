@@ -22,7 +22,7 @@ from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.out_of_date import is_out_of_date
 from trueport.rewrite.rewriter import rewrite
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.rewrite.unsupported import Unsupported
 from trueport.rewrite.walking import children, copied, walk
 

@@ -9,7 +9,7 @@ from types import CodeType
 
 import psutil
 
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 _ROUGHLY = 2.0
 """Seconds: the system knows only so well when a process began. A file may be saved just before it does."""

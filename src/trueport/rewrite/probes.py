@@ -20,7 +20,7 @@ from typing import Any
 
 from trueport.rewrite.build import runtime, same_place
 from trueport.rewrite.functions import Refused, compile_in_place, find_definition, with_inner
-from trueport.rewrite.probe_runtime import PROBES, SITES, Kind, Site
+from trueport.rewrite.running.probe_runtime import PROBES, SITES, Kind, Site
 from trueport.rewrite.walking import Transformer, copied
 
 _WORDS: dict[type[ast.cmpop], str] = {

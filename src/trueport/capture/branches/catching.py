@@ -10,7 +10,7 @@ from trueport.capture.branches.forks import Forks
 from trueport.capture.branches.questions import Questions
 from trueport.capture.stops.raising import catcher, refuse_if_caught
 from trueport.rewrite.forks import Fork
-from trueport.rewrite.runtime import State
+from trueport.rewrite.running.runtime import State
 
 
 class Catching(Questions):

@@ -1,4 +1,4 @@
-"""Branches of rewritten code as `If` regions, and the other things that it asks of a trace (see rewrite/runtime.py)."""
+"""Branches of rewritten code as `If` regions, and the other things that it asks of a trace (see rewrite/running)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.disagreement import holds_disagreement
 from trueport.capture.values.maybe import known
 from trueport.errors import ExportError
-from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 

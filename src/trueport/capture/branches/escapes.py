@@ -19,7 +19,7 @@ from typing import Any
 from trueport.capture.recording.flow import Tracing
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
 
 _NAMES = ("whether an error was raised", "which error", "what the error holds")
 

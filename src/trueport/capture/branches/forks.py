@@ -22,7 +22,7 @@ from trueport.capture.recording.recording import Recorded, Reuse
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
-from trueport.rewrite.runtime import State
+from trueport.rewrite.running.runtime import State
 from trueport.source import Place
 
 

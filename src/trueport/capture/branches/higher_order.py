@@ -17,7 +17,7 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.load.structures import Structure, flatten
-from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, State
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, State
 from trueport.torch_internals import HIGHER_ORDER
 
 _PLACE = "\0trueport.capture.higher_order\0"

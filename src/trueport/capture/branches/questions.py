@@ -32,7 +32,7 @@ from trueport.capture.values.texts import Message, OpenText
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
 
 
 class Questions(ABC):

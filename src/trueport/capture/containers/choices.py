@@ -20,7 +20,7 @@ from trueport.capture.values.chosen import Chosen, chosen, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)

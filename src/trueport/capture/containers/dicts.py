@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from trueport.capture.containers.generators import Emit, Generated
 from trueport.capture.values.chosen import Chosen, OneOfFew, later
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Entries: TypeAlias = dict[Any, Any]

@@ -11,7 +11,7 @@ from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
 Emit = Callable[[Any], None]
 Run = Callable[[Emit, Callable[[], Any]], None]

@@ -21,7 +21,7 @@ from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
 from trueport.capture.decompositions.indexing import within
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
 
 class Unfilled(IndexError):

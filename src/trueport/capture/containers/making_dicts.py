@@ -8,7 +8,7 @@ from typing import Any
 
 from trueport.capture.containers.dicts import Entries, TracedDict
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 
 class MakingDict(TracedDict):

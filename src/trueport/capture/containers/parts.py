@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows, held_together
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
 
 Part: TypeAlias = tuple[Any, ...] | Rows

@@ -18,7 +18,7 @@ from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
 from trueport.capture.decompositions.indexing import get_item
 from trueport.load.structures import flatten
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
 from trueport.load.values import kind_of
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 
 IsInner: TypeAlias = Callable[[Any], bool]
 """Whether a size is known only inside the arm or the round in which it arose."""

@@ -13,7 +13,7 @@ import torch
 from trueport.capture.limits import Limit
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import outside_all_modes
 
 

@@ -8,7 +8,7 @@ import torch
 
 from trueport.capture.containers.parts import Parts
 from trueport.capture.containers.rows import Rows
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 
 
 def number_of(index: Any, count: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
 
 
 @dataclass

@@ -18,7 +18,7 @@ from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.stops.raising import fail
 from trueport.capture.values.chosen import later
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 
 _NOTHING = object()
 _NUMBERS = (bool, int, float, *Symbolic)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 
 def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:

@@ -25,7 +25,7 @@ from trueport.capture.containers.sequences import is_plain_iterator
 from trueport.capture.containers.sets import TracedSet, Unsure
 from trueport.capture.values.disagreement import Disagreement
 from trueport.load.values import OPEN_NAMESPACES, SYMBOLIC_NUMBERS, attributes_of
-from trueport.rewrite.runtime import TRACE, UNBOUND
+from trueport.rewrite.running.runtime import TRACE, UNBOUND
 from trueport.torch_internals import memory_of
 
 if TYPE_CHECKING:

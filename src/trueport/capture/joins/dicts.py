@@ -15,7 +15,7 @@ from trueport.capture.containers.dicts import (
     values_in,
 )
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 
 if TYPE_CHECKING:
     from trueport.capture.joins.merging import Merging

@@ -18,7 +18,7 @@ from trueport.capture.joins.merging import Merging
 from trueport.capture.recording.writes import Write
 from trueport.capture.stops.raising import is_handled_here
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 
 
 def merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:

@@ -27,7 +27,7 @@ from trueport.load.containers import kind_of_container
 from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 
 _PLAIN = (bool, int, float)

@@ -35,7 +35,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.load.structures import flatten
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 
 

@@ -11,7 +11,7 @@ from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Carried, Slot
 from trueport.capture.values.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 
 _PLAIN = (bool, int, float)
 

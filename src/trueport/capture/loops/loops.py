@@ -22,7 +22,7 @@ from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
-from trueport.rewrite.runtime import State
+from trueport.rewrite.running.runtime import State
 
 
 class Loops:

@@ -26,7 +26,7 @@ from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError, Unwinding
 from trueport.load.structures import flatten
-from trueport.rewrite.runtime import UNBOUND, State
+from trueport.rewrite.running.runtime import UNBOUND, State
 from trueport.source import Place
 from trueport.torch_internals import memory_of
 

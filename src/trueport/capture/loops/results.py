@@ -18,7 +18,7 @@ from trueport.capture.loops.tangles import Tangles
 from trueport.capture.values.chosen import number_of
 from trueport.load.structures import flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 from trueport.torch_internals import memory_of
 
 

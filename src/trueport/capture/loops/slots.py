@@ -19,7 +19,7 @@ from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
 from trueport.capture.values.disagreement import Disagreement
 from trueport.load.structures import Structure
-from trueport.rewrite.runtime import UNBOUND
+from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 
 

@@ -13,7 +13,7 @@ from trueport.capture.containers.making_dicts import MakingDict
 from trueport.capture.containers.stepping import ByPosition, Calls, OfOpenLength, OfTheUser, Step, Stepper
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, State
 
 
 @traced_for(deque)

@@ -24,7 +24,7 @@ from trueport.capture.values.chosen import Chosen, each_way, later, made_of, pic
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
 Builtin = Callable[..., Any]

@@ -24,7 +24,7 @@ from trueport.capture.python.builtin_sequences import rows_of
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import later
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 _TRACED = (torch.Tensor, *Symbolic)
 

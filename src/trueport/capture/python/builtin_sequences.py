@@ -18,7 +18,7 @@ from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.python.builtin_functions import as_bool, plain_number, traced_for
 from trueport.capture.recording.flow import Flow
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 _TRACED = (torch.Tensor, *Symbolic)
 

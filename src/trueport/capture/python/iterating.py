@@ -19,7 +19,7 @@ from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.recording.flow import Flow
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import NO_NAMES, RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS
 
 Stopped = Callable[[], Any]
 

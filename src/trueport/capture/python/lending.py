@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from trueport.capture.python.builtin_functions import is_instance, type_of
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Where
 
 _NOT_USERS = (torch.__path__[0], sys.base_prefix, "<")

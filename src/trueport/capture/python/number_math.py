@@ -16,7 +16,7 @@ import torch
 
 from trueport.capture.python.arrays import computed, holds_array, is_of_numpy
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import SYMBOLIC_MATH
 
 Function = Callable[..., Any]

@@ -22,7 +22,7 @@ import torch
 from trueport.capture.stops.places import Places
 from trueport.capture.values.texts import Message, OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import float_floor_division, floats_step_by_step
 
 Method = Callable[..., Any]

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from trueport.capture.recording.tracer import Tracer
-from trueport.rewrite.asking import Trace
-from trueport.rewrite.runtime import State
+from trueport.rewrite.running.asking import Trace
+from trueport.rewrite.running.runtime import State
 
 
 class Forked(Protocol):

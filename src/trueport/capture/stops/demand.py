@@ -22,7 +22,7 @@ from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 
 if TYPE_CHECKING:

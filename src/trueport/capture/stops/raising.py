@@ -18,9 +18,9 @@ from trueport.capture.stops.places import Places
 from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import ExportError
-from trueport.rewrite.asking import UNBOUND
 from trueport.rewrite.functions import Refused, find_definition, function_around
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS
+from trueport.rewrite.running.asking import UNBOUND
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 
 

@@ -22,7 +22,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]

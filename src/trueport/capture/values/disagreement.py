@@ -9,8 +9,8 @@ from trueport.capture import limits
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
-from trueport.rewrite.asking import TRACE
 from trueport.rewrite.exits import RESULT
+from trueport.rewrite.running.asking import TRACE
 from trueport.source import Place, assignments, returned_name
 
 _FOR_ALL = "give it the same dtype, number of axes and structure on both sides"

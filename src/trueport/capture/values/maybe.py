@@ -20,7 +20,7 @@ import torch
 
 from trueport.capture.values.chosen import Chosen, narrowed
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.runtime import TRACE
+from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Place
 
 

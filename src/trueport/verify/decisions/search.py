@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trueport.load.job import Job
-from trueport.rewrite.probe_runtime import Site
+from trueport.rewrite.running.probe_runtime import Site
 from trueport.verify.decisions.tally import Goal, Tally
 from trueport.verify.decisions.trail import FAR, Near, Trail
 from trueport.verify.inputs.moves import Candidate, Move, Mover

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from trueport.rewrite.probe_runtime import Kind, Site
+from trueport.rewrite.running.probe_runtime import Kind, Site
 from trueport.verify.decisions.trail import Trail, Way
 
 Goal = tuple[Site, Way]

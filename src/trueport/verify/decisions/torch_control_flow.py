@@ -22,7 +22,7 @@ import torch
 
 from trueport.capture.branches.higher_order import IN_PYTHON, led_elsewhere
 from trueport.load.structures import flatten
-from trueport.rewrite.probe_runtime import WATCH, Kind, Site, Watcher
+from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site, Watcher
 from trueport.torch_internals import TORCH_FOLDER
 
 _KINDS = {

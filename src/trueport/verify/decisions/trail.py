@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.errors import Unwinding
-from trueport.rewrite.probe_runtime import WATCH, Kind, Site
+from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site
 from trueport.torch_internals import UnseenByModes
 from trueport.verify.decisions.distance import Distance, negated, of_comparison
 from trueport.verify.decisions.provenance import Provenance

@@ -14,7 +14,7 @@ from trueport.capture.replay import Replay
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
-from trueport.rewrite.probe_runtime import Site
+from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.decisions.regions import Alone, Recording, alone
 from trueport.verify.decisions.tally import Decision, way_words

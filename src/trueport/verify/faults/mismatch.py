@@ -10,7 +10,7 @@ from typing import Protocol
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import Job
-from trueport.rewrite.probe_runtime import Site
+from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.decisions.tally import Apart, apart
 from trueport.verify.decisions.trail import Trail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from trueport.rewrite.asking import TRACE, Thunk
+from trueport.rewrite.running.asking import TRACE, Thunk
 
 
 class Lookups:

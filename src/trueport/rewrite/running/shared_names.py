@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any
 
-from trueport.rewrite.asking import UNBOUND, State
+from trueport.rewrite.running.asking import UNBOUND, State
 
 
 class _Global:

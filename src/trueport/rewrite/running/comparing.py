@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trueport.rewrite.asking import TRACE, Thunk
+from trueport.rewrite.running.asking import TRACE, Thunk
 
 _STRICT = {"le": "lt", "ge": "gt"}
 

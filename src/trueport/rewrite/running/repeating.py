@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from trueport.rewrite.asking import TRACE, State, Thunk, Trace
+from trueport.rewrite.running.asking import TRACE, State, Thunk, Trace
 
 
 class Repeating:

@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from trueport.rewrite.asking import TRACE as TRACE
-from trueport.rewrite.asking import UNBOUND as UNBOUND
-from trueport.rewrite.asking import State as State
-from trueport.rewrite.asking import Thunk
-from trueport.rewrite.comparing import Comparing
-from trueport.rewrite.lookups import Lookups
-from trueport.rewrite.patterns import Patterns
-from trueport.rewrite.repeating import Repeating
-from trueport.rewrite.shared_names import shared_names
+from trueport.rewrite.running.asking import TRACE as TRACE
+from trueport.rewrite.running.asking import UNBOUND as UNBOUND
+from trueport.rewrite.running.asking import State as State
+from trueport.rewrite.running.asking import Thunk
+from trueport.rewrite.running.comparing import Comparing
+from trueport.rewrite.running.lookups import Lookups
+from trueport.rewrite.running.patterns import Patterns
+from trueport.rewrite.running.repeating import Repeating
+from trueport.rewrite.running.shared_names import shared_names
 
 _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
