@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.verify.onnx_models import (
 )
 from trueport.load.job import AxisSize, FreeSize, Job
 from trueport.verify.check import check_model
+from trueport.verify.inputs.values import draw_tensor
 from trueport.verify.judging.reference import Reference
 from trueport.verify.results import Budget, CheckResult
 from trueport.verify.runtime.sandbox import Limits
@@ -337,3 +339,26 @@ def test_nothing_instead_of_something_is_an_error(tmp_path):
     result = check(path, batch_of(), lambda x: x if len(x) else torch.ones(1, x.shape[1]))
     assert codes(result) == ["TP803"]
     assert result.diagnostics[0].is_error
+
+
+SIZED = {
+    "item": lambda x, n: x.sum() + torch.zeros(int(n.max().clamp(min=0))).sum(),
+    "repeats": lambda x, n: x.repeat_interleave(n.clamp(min=0)),
+    "a view": lambda x, n: x.expand(int(n.max().clamp(min=1)), -1).shape[0] + x * (n > 200_000_000),
+}
+
+
+@pytest.mark.parametrize("way", SIZED)
+def test_no_integer_that_may_be_a_size_is_huge(way, monkeypatch):
+    """Eager would take all memory of the machine, or the runtime would where eager makes a view."""
+    given = []
+
+    def noted(leaf, *rest):
+        value = draw_tensor(leaf, *rest)
+        given.append(int(value.max()) if leaf.name == "n" and value.numel() else 0)
+        return value
+
+    monkeypatch.setattr("trueport.verify.inputs.draw.draw_tensor", noted)
+    with contextlib.suppress(trueport.ExportError):
+        trueport.export(SIZED[way], (torch.randn(3), torch.tensor([2, 1, 3])))
+    assert 100 < max(given) < 10_000

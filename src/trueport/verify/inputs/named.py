@@ -38,6 +38,8 @@ class Named:
     sizes: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     """How many rows each table has that something looks up."""
+    sized_by_values: bool = False
+    """Whether an integer may be the size of something."""
 
     @property
     def steps(self) -> tuple[float, ...]:

@@ -271,6 +271,11 @@ def are_alike(filling: Filling) -> bool:
     return filling.family in (Family.EDGES, Family.TIES) and filling.nth % _OF_EDGES == 1
 
 
+def _everything(named: Named) -> tuple[int, int]:
+    """What may be drawn of integers whose range is not declared."""
+    return (-_LARGEST_SIZE, _LARGEST_SIZE) if named.sized_by_values else (-(1 << 63), (1 << 63) - 1)
+
+
 def _edges(dtype: torch.dtype, low: int, high: int) -> list[int]:
     """Whole numbers at which a dtype, or one that they were put through on the way, ends."""
     ends = torch.iinfo(dtype)
@@ -293,6 +298,8 @@ def _within(numbers: Sequence[int], dtype: torch.dtype, low: int, high: int) -> 
 
 _LARGEST = (1 << 63) - 2
 """That torch draws."""
+_LARGEST_SIZE = 4_100
+"""Of integers that may be sizes."""
 
 
 def _integers(
@@ -309,12 +316,13 @@ def _integers(
         rows = min(named.rows[nth % len(named.rows)], torch.iinfo(dtype).max)
         return torch.randint(0, max(rows, 1), tuple(shape), generator=chance)
     if family is Family.EDGES and dtype is not torch.uint64:
-        range_ = (low, high) if facts.declared else (-(1 << 63), (1 << 63) - 1)
+        range_ = (low, high) if facts.declared else _everything(named)
         multiples = _multiples(named) if nth % _OF_EDGES == _OF_EDGES - 1 else ()
         return _picked(shape, _within(multiples, dtype, *range_) or _edges(dtype, *range_), chance)
     if family in (Family.NAMED, Family.FILLED) and named.indices:
         ends = torch.iinfo(dtype)
-        bounds = (low, high) if facts.declared else (ends.min, min(ends.max, (1 << 63) - 1))
+        most = _everything(named)
+        bounds = (low, high) if facts.declared else (max(ends.min, most[0]), min(ends.max, most[1]))
         inside = [each for each in named.indices if bounds[0] <= each <= bounds[1]]
         if inside and family is Family.FILLED:
             return torch.full(tuple(shape), inside[nth % len(inside)])
@@ -397,8 +405,10 @@ def draw_number(
         case Family.NUMBERS:
             near = (example + step, example - step, 0, 1, example + 3 * step, 2, -example, -step, _MANY * step)
             chosen = near[nth % len(near)] + (nth // len(near)) * step
-        case Family.NAMED | Family.FILLED if named.steps:
-            chosen = named.steps[nth % len(named.steps)]
+        case Family.NAMED | Family.FILLED if steps := [
+            each for each in named.steps if not whole or abs(each) <= _LARGEST_SIZE
+        ]:
+            chosen = steps[nth % len(steps)]
         case Family.ZEROS | Family.TINY:
             chosen = 1e-3 if family is Family.TINY and not whole else 0
         case Family.ONES:

@@ -36,6 +36,8 @@ _COMPARES = (
     " floor_divide bucketize searchsorted hardshrink softshrink relu6 leaky_relu pow div"
 ).split()
 """Operators to which a number among their arguments is a limit, at which and beside which they do different things."""
+_SIZED = ("repeat_interleave", "bincount")
+"""Operators whose result is as long as the integers in their argument say."""
 _FEW = 8
 """Tensors of no more elements than this are read for the numbers in them."""
 
@@ -83,6 +85,8 @@ class Watched(EagerMode):
         """What values are compared with, in the order in which they were met."""
         self.tables: dict[int, None] = {}
         """How many rows there are to look up."""
+        self.sized_by_values = False
+        """Whether integers were read as numbers. They may be the size of something, and a huge one takes all memory."""
 
     @property
     def work(self) -> Work:
@@ -97,6 +101,8 @@ class Watched(EagerMode):
         if name in _COMPARES:
             for number in _numbers((*args, *kwargs.values())):
                 self.numbers.setdefault(number)
+        if name in _SIZED or (name == "_local_scalar_dense" and type(result) is int):
+            self.sized_by_values = True
         if name in _TABLES and args and isinstance(args[0], torch.Tensor) and args[0].dim():
             self.tables.update(dict.fromkeys(args[0].shape))
         return result
