@@ -66,6 +66,8 @@ class RoundedOtherwise(EagerMode):
         super().__init__()
         self._times = times
         self._chance = torch.Generator().manual_seed(seed)
+        self.decomposed = False
+        """Whether something was decomposed: rounding decides on infinities where a matrix is all but singular."""
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = func.overloadpacket.__name__
@@ -76,6 +78,7 @@ class RoundedOtherwise(EagerMode):
         if plain in _ARITHMETIC and all(tensor.dtype.itemsize >= 4 for tensor in given):
             return func(*args, **kwargs)
         kind = _kind(plain)
+        self.decomposed |= kind is _Kind.DECOMPOSITION
         if kind is _Kind.PLAIN_SUM and _adds_exactly(given):
             return self._result(func, func(*args, **kwargs), 1.0 if "mean" in plain or "avg" in plain else 0.0)
         if kind is not _Kind.FUNCTION and not func._schema.is_mutable:

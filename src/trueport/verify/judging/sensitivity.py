@@ -64,10 +64,10 @@ def excuse(
     before: float = sum(_differ(one) for at, one in enumerate(verdicts) if at in differing)
     for round_ in range(_ROUNDS):
         for run, times in enumerate(_RUNS):
-            with RoundedOtherwise(seed + len(_RUNS) * round_ + run, times):
+            with RoundedOtherwise(seed + len(_RUNS) * round_ + run, times) as rounded:
                 answer, _ = eager(values)
             if answer is not None and len(answer) == len(expected):
-                moved.append(_Moved(times, [_tensors(value) for value in answer]))
+                moved.append(_Moved(times, [_tensors(value) for value in answer], rounded.decomposed))
         if not moved:
             return None
         chaos = any(_is_noise(one, [move.outputs[at] for move in moved]) for at, one in enumerate(ours))
@@ -89,6 +89,7 @@ class _Moved(NamedTuple):
 
     times: float
     outputs: list[list[torch.Tensor]]
+    decomposed: bool
 
 
 def _is_noise(ours: Sequence[torch.Tensor], moved: Sequence[Sequence[torch.Tensor]]) -> bool:
@@ -100,7 +101,11 @@ def _is_noise(ours: Sequence[torch.Tensor], moved: Sequence[Sequence[torch.Tenso
 
 
 def _has_no_digits(centre: torch.Tensor, spread: torch.Tensor) -> bool:
-    return bool(centre.numel()) and float((spread > _NO_DIGITS * _size(centre)).double().mean()) > _MOST
+    """One element that has grown beyond all others says nothing about theirs."""
+    if not centre.numel():
+        return False
+    finite = torch.where(centre.isfinite(), centre.abs(), 0.0)
+    return float((spread > _NO_DIGITS * finite.clamp(min=float(finite.median()))).double().mean()) > _MOST
 
 
 def _size(centre: torch.Tensor) -> torch.Tensor:
@@ -150,9 +155,11 @@ def _unexplained(
         return 0  # how much there is to compare is itself a matter of rounding
     if _shapes(theirs) != _shapes(ours) or any(a.dtype != b.dtype for a, b in zip(ours, theirs, strict=True)):
         return math.inf
-    times = [move.times for move in moves]
+    times, decomposed = [move.times for move in moves], any(move.decomposed for move in moves)
     columns = zip(ours, theirs, zip(*moved, strict=True), strict=True)
-    return sum(_elements_left(one, other, others, times, tolerance, precision) for one, other, others in columns)
+    return sum(
+        _elements_left(one, other, others, times, tolerance, precision, decomposed) for one, other, others in columns
+    )
 
 
 def _elements_left(
@@ -162,6 +169,7 @@ def _elements_left(
     times: Sequence[float],
     tolerance: Tolerance,
     precision: float,
+    decomposed: bool,
 ) -> float:
     """Element by element: one that rounding does not move must be right, whatever happens beside it."""
     if not (ours.is_floating_point() or ours.is_complex()):
@@ -169,14 +177,17 @@ def _elements_left(
         return int((stays & (ours != theirs)).sum())
     centre, given = as_float64(ours), as_float64(theirs)
     others = [as_float64(move) for move in moved]
-    # A NaN or an infinity is no matter of degree: only where rounding alone brings it about is it explained.
+    no_digits = _spread(ours, moved) > _NO_DIGITS * _size(centre)
+    # A NaN or an infinity is no matter of degree: only where rounding alone brings it about is it explained; or where
+    # a matrix is singular but for rounding (the logarithm of its determinant is -15 or -inf).
     strange = centre.isfinite() != given.isfinite()
     alike = torch.stack([(other == given) | (other.isnan() & given.isnan()) for other in others]).any(dim=0)
+    alike |= no_digits & decomposed
     spread = _spread(ours, moved, [1 / each for each in times])
     factor = min(_FACTOR, 0.5 * tolerance.relative / precision)
     plain = tolerance.allowed(centre)
     explained = (_distance(centre, given) <= plain + factor * spread) | (strange & alike)
-    explained |= given.isfinite() & (_spread(ours, moved) > _NO_DIGITS * _size(centre))
+    explained |= given.isfinite() & no_digits
     return int((~explained | (strange & ~alike)).sum())
 
 
