@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -83,6 +85,8 @@ def _state(folder: Path) -> dict[str, Any]:
     for thread in threading.enumerate():
         if thread.name == "trueport-limit":
             thread.join(60)  # it ends by itself when there has been nothing to limit for a moment
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed counts as memory until somebody asks for it
     process = psutil.Process()
     found = gc.get_objects()
     storages = {}
