@@ -66,7 +66,16 @@ _INTEGERS = (
     Family.ONES,
     Family.CONSTANT,
 )
-_MASKS = (Family.RAGGED, Family.SEEN, Family.OFF, Family.RAGGED, Family.ON, Family.ONE_HOT, Family.NEGATED)
+_MASKS = (
+    Family.RAGGED,
+    Family.SEEN,
+    Family.OFF,
+    Family.RAGGED,
+    Family.ON,
+    Family.ONE_HOT,
+    Family.NEGATED,
+    Family.BEYOND,
+)
 """In these orders, each kind of input by itself; a kind whose list is shorter begins again, so that other masks come
 beside the same floats. Between two of them, all elements are one of the numbers that the model names."""
 _MOST_FILLED = 16

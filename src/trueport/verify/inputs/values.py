@@ -169,7 +169,8 @@ def draw_tensor(
     if family is Family.REPEATED:
         return _repeated(example, shape)
     if example.dtype is torch.bool or is_mask(leaf, example):
-        filled = _mask(shape, family, chance, example)
+        declared = leaf.value_range is not None and family is Family.BEYOND
+        filled = _mask(shape, Family.SEEN if declared else family, chance, example)
     elif example.is_floating_point() or example.is_complex():
         filled = _floats(shape, family, chance, facts_of(leaf, example), example, nth, named)
     else:
@@ -375,6 +376,8 @@ def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example
             return 1 - _repeated(example, shape).to(torch.int64)
         case Family.ONE_HOT:
             return _one_hot(shape, chance)
+        case Family.BEYOND if example.dtype is not torch.bool:  # `mask == 1`, or whatever is not 0
+            return _picked(shape, [0, 1, 2, 3, -1], chance)
         case Family.RAGGED if shape and shape[-1] > 0:
             lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=chance)
             return torch.arange(shape[-1]) < lengths
