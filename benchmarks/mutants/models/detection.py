@@ -281,7 +281,7 @@ MODELS = [
             Mutant(
                 kinds.TIES,
                 "equals the other way round",
-                before("TopK", 0, last_of_equals),
+                at_input(0, last_of_equals),
                 lambda: (torch.tensor([[1e-3, 2e-3, 1e-3, 2e-3]]),),
             ),
             Mutant(
