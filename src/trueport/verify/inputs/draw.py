@@ -59,6 +59,8 @@ _INTEGERS = (
     Family.EDGES,
     Family.LARGE,
     Family.BEYOND,
+    Family.BELOW,
+    Family.ABOVE,
     Family.TIES,
     Family.NAMED,
     Family.ZEROS,

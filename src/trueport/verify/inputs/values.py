@@ -14,7 +14,8 @@ from trueport.load.job import Leaf, LeafKind
 from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import like_offsets
 
-_MANY = 20
+_TIMES_LARGE = 1e4
+_MANY = 37
 """Rounds that a loop of a number given to it should also run: faults may show after the first dozen."""
 
 # torch cannot select elements of the wide unsigned integers; their bits are the same either way.
@@ -35,6 +36,7 @@ class Family(Enum):
     CONSTANT = "all the same"
     SORTED = "sorted"
     BELOW = "all below -1"
+    ABOVE = "all far above"
     HALVES = "halves and whole numbers"
     TIES = "few different values"
     NAMED = "numbers that the model names"
@@ -182,11 +184,10 @@ def draw_tensor(
 
 
 def _picked(shape: Sequence[int], among: torch.Tensor | list[int], chance: torch.Generator) -> torch.Tensor:
-    """Elements drawn from these, each of which comes if there is room for all."""
+    """Elements drawn from these, each of which comes if there is room for all, and the first if there is not."""
     from_these = torch.as_tensor(among)
     count = math.prod(shape)
-    order = torch.randperm(len(from_these), generator=chance)
-    every = order[torch.arange(count) % len(from_these)]
+    every = torch.arange(count) % len(from_these)
     return from_these[every[torch.randperm(count, generator=chance)]].reshape(tuple(shape))
 
 
@@ -219,8 +220,8 @@ def _floats(
             drawn = torch.zeros_like(normal)
         case Family.ONES:
             drawn = torch.ones_like(normal)
-        case Family.LARGE:
-            drawn = normal * large
+        case Family.LARGE:  # every other time so large that a loop which halves it makes many rounds
+            drawn = normal * large * (_TIMES_LARGE if nth % 2 and example.dtype.itemsize >= 4 else 1)
         case Family.TINY:
             drawn = normal * 1e-4
         case Family.NEGATED:
@@ -319,7 +320,8 @@ def _integers(
     if family is Family.EDGES and dtype is not torch.uint64:
         range_ = (low, high) if facts.declared else _everything(named)
         multiples = _multiples(named) if nth % _OF_EDGES == _OF_EDGES - 1 else ()
-        return _picked(shape, _within(multiples, dtype, *range_) or _edges(dtype, *range_), chance)
+        edges = torch.tensor(_within(multiples, dtype, *range_) or _edges(dtype, *range_))
+        return _picked(shape, edges[torch.randperm(len(edges), generator=chance)], chance)
     if family in (Family.NAMED, Family.FILLED) and named.indices:
         ends = torch.iinfo(dtype)
         most = _everything(named)
@@ -329,6 +331,11 @@ def _integers(
             return torch.full(tuple(shape), inside[nth % len(inside)])
         if inside:
             return _picked(shape, inside, chance)
+    if family is Family.BELOW and not facts.declared:
+        low, high = -max(abs(high), 40) - 2, -2
+    if family is Family.ABOVE and not facts.declared:
+        far = min(_LARGEST_SIZE if named.sized_by_values else 3_000_000, torch.iinfo(dtype).max)
+        low, high = far // 2, far
     if low == high and not facts.declared:
         # A single value shows no range; its neighbours and zero are the likeliest to be valid.
         low, high = min(low - 1, 0) if low > 0 else low, high + 1

@@ -7,6 +7,7 @@ a microsecond of an ordinary core; nothing depends on how well that is met.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,10 @@ _COMPARES = (
 """Operators to which a number among their arguments is a limit, at which and beside which they do different things."""
 _SIZED = ("repeat_interleave", "bincount")
 """Operators whose result is as long as the integers in their argument say."""
+_MAKES = re.compile(
+    "zeros|ones|empty|full|arange|linspace|eye|rand|expand|repeat|tile|pad|window|indices|unfold|strided"
+)
+"""Operators that are told how large a result to make."""
 _FEW = 8
 """Tensors of no more elements than this are read for the numbers in them."""
 
@@ -85,8 +90,9 @@ class Watched(EagerMode):
         """What values are compared with, in the order in which they were met."""
         self.tables: dict[int, None] = {}
         """How many rows there are to look up."""
+        self._reads_integers = False
         self.sized_by_values = False
-        """Whether integers were read as numbers. They may be the size of something, and a huge one takes all memory."""
+        """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
 
     @property
     def work(self) -> Work:
@@ -101,7 +107,8 @@ class Watched(EagerMode):
         if name in _COMPARES:
             for number in _numbers((*args, *kwargs.values())):
                 self.numbers.setdefault(number)
-        if name in _SIZED or (name == "_local_scalar_dense" and type(result) is int):
+        self._reads_integers |= name == "_local_scalar_dense" and type(result) is int
+        if name in _SIZED or (self._reads_integers and _MAKES.search(name)):
             self.sized_by_values = True
         if name in _TABLES and args and isinstance(args[0], torch.Tensor) and args[0].dim():
             self.tables.update(dict.fromkeys(args[0].shape))
