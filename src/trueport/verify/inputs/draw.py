@@ -44,10 +44,15 @@ _FLOATS = (
     Family.BELOW,
     Family.NAMED,
     Family.HALVES,
+    Family.SINGLE,
+    Family.HALVES,
     Family.TINY,
     Family.ONES,
     Family.TIES,
     Family.CONSTANT,
+    Family.SINGLE,
+    Family.LARGE,
+    Family.HALVES,
     Family.ONE_HOT,
     Family.NEGATED,
     Family.SORTED,
@@ -66,6 +71,7 @@ _INTEGERS = (
     Family.ZEROS,
     Family.SORTED,
     Family.ONES,
+    Family.SINGLE,
     Family.CONSTANT,
 )
 _MASKS = (

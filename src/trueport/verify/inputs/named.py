@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from trueport.verify.runtime.origin import graphs_of, model_at
 
 _DECIDES = frozenset(
-    "Greater GreaterOrEqual Less LessOrEqual Equal Clip Min Max Mod Where Range OneHot TopK Slice Div Trilu".split()
+    "Greater GreaterOrEqual Less LessOrEqual Equal Clip Min Max Mod Where Range OneHot TopK Slice Div Mul Trilu".split()
 )
 """Operators of ONNX to which a constant is a limit; their constants come first."""
 _FEW = 8

@@ -37,6 +37,7 @@ class Family(Enum):
     SORTED = "sorted"
     BELOW = "all below -1"
     ABOVE = "all far above"
+    SINGLE = "one number that the model names among zeros"
     HALVES = "halves and whole numbers"
     TIES = "few different values"
     NAMED = "numbers that the model names"
@@ -236,6 +237,12 @@ def _floats(
             drawn = -1.5 - normal.abs() * 4
         case Family.HALVES if not example.is_complex():
             drawn = torch.randint(-9, 10, tuple(shape), generator=chance).double() / 2
+            if nth % 3 and named.values:  # halves of the steps that it rounds to, or of what is multiplied before
+                step = named.values[nth // 3 % len(named.values)]
+                drawn = drawn * step if nth % 3 == 1 else drawn / step
+        case Family.SINGLE if named.values and not example.is_complex():
+            drawn = torch.zeros_like(normal)  # then the sum is that number, and mostly the largest is, too
+            drawn.reshape(-1)[-1:] = named.values[nth // 2 % len(named.values)] + 0.25 * (nth % 2)
         case Family.TIES if not example.is_complex():
             drawn = _picked(shape, torch.tensor([-1.0, 0.0, 0.25, 1.0], dtype=dtype), chance)
         case Family.NAMED if named.values and not example.is_complex():
@@ -333,6 +340,11 @@ def _integers(
             return _picked(shape, inside, chance)
     if family is Family.BELOW and not facts.declared:
         low, high = -max(abs(high), 40) - 2, -2
+    if family is Family.SINGLE and named.indices:
+        bounds = (low, high) if facts.declared else _everything(named)
+        single = torch.zeros(tuple(shape), dtype=torch.int64)
+        single.reshape(-1)[-1:] = named.indices[nth % len(named.indices)]
+        return single.clamp(*bounds)
     if family is Family.ABOVE and not facts.declared:
         far = min(_LARGEST_SIZE if named.sized_by_values else 3_000_000, torch.iinfo(dtype).max)
         low, high = far // 2, far

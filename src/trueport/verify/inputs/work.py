@@ -34,7 +34,7 @@ _TABLES = ("embedding", "index_select", "index", "gather", "take", "embedding_ba
 """Operators whose first tensor is looked up by the others."""
 _COMPARES = (
     "gt ge lt le eq ne clamp clamp_min clamp_max maximum minimum hardtanh threshold where masked_fill remainder fmod"
-    " floor_divide bucketize searchsorted hardshrink softshrink relu6 leaky_relu pow div"
+    " floor_divide bucketize searchsorted hardshrink softshrink relu6 leaky_relu pow div mul"
 ).split()
 """Operators to which a number among their arguments is a limit, at which and beside which they do different things."""
 _SIZED = ("repeat_interleave", "bincount")
