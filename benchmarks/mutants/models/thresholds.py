@@ -132,7 +132,7 @@ def rows(count: int, width: int = 4, scale: float = 1.0) -> tuple[Tensor]:
 def swap_comparison(edit: Edit) -> None:
     """Which side an edge belongs to."""
     turned = {"Greater": "GreaterOrEqual", "Less": "LessOrEqual", "GreaterOrEqual": "Greater", "LessOrEqual": "Less"}
-    at = edit.node(*turned)
+    at = edit.node("GreaterOrEqual") if edit.nodes("GreaterOrEqual") else edit.node(*turned)
     at.node.op_type = turned[at.node.op_type]
 
 
