@@ -19,7 +19,8 @@ from trueport.capture.graph import Graph, is_carried
 from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
-from trueport.load.job import Job, LeafKind
+from trueport.load.job import Job
+from trueport.load.values import LeafKind
 from trueport.lower.noted import note_place
 from trueport.report import (
     CallsSummary,

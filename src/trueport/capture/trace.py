@@ -39,8 +39,9 @@ from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
-from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.job import Job, Leaf
 from trueport.load.unscripted import unscripted
+from trueport.load.values import LeafKind
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
 from trueport.rewrite.running.runtime import TRACE

@@ -16,11 +16,12 @@ from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.load.containers import Step, type_name
 from trueport.load.faults import close_to, is_text, usage_error
-from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.job import Job, Leaf
 from trueport.load.size_specs import count_leaves
 from trueport.load.sizes import Argument, SizeBook, arguments_of, is_free, read_dynamic_axes, read_dynamic_shapes
 from trueport.load.structures import FoundLeaf, flatten_call
 from trueport.load.unwrap import FunctionModule, signature_of, unwrap
+from trueport.load.values import LeafKind
 
 
 def make_job(

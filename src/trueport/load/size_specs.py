@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from trueport.load.containers import Attributes, Fields, Keys, Mismatch
 from trueport.load.faults import close_to, usage_error
-from trueport.load.job import LeafKind
 from trueport.load.trees import Branch, Held, Spot, Tree
+from trueport.load.values import LeafKind
 
 
 def entries_per_leaf(tree: Tree, spec: object, path: str) -> list[object]:

@@ -20,9 +20,8 @@ import torch
 
 from trueport.errors import TrueportError
 from trueport.load.containers import Attributes, Fields, Items, Keys, Mismatch, Step, type_name
-from trueport.load.job import LeafKind
 from trueport.load.trees import Back, Branch, Held, OpenList, Repeated, Spot, Tree, container_of, look
-from trueport.load.values import kind_of
+from trueport.load.values import LeafKind, kind_of
 
 
 class StructureMismatch(TrueportError):

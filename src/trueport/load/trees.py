@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from trueport.load.containers import Attributes, Container, Fields, Items, Keys, Registered, Slice, Step
-from trueport.load.job import LeafKind
-from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of, kind_of
+from trueport.load.values import SYMBOLIC_NUMBERS, LeafKind, attributes_of, kind_of
 from trueport.torch_internals import registered_pytree_node
 
 

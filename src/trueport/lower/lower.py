@@ -22,16 +22,10 @@ from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Regi
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.lower.builder import Builder
-from trueport.lower.complex.numbers import (
-    Complex,
-    Twins,
-    at_the_ends,
-    meets_complex,
-    not_carried,
-    translate_complex,
-)
+from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins
 from trueport.lower.complex.parts import by_parts, by_truth
+from trueport.lower.complex.twins import Twins
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.failed import translation_failed

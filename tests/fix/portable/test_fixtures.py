@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from trueport.fix.portable import portable
-from trueport.fix.portable.statements import Style
+from trueport.fix.portable.writing import Style
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 

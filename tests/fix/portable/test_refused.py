@@ -13,7 +13,7 @@ import torch
 
 from trueport.capture.trace import capture
 from trueport.fix.portable.portable import PortableResult, deciding_functions, look, make_portable, written
-from trueport.fix.portable.statements import Style
+from trueport.fix.portable.writing import Style
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 

@@ -18,9 +18,8 @@ import torch
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.decompositions.indexing import get_item
 from trueport.capture.values.disagreement import Disagreement
-from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
-from trueport.load.values import kind_of
+from trueport.load.values import LeafKind, kind_of
 from trueport.rewrite.running.runtime import TRACE
 
 IsInner: TypeAlias = Callable[[Any], bool]

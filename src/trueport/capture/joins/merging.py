@@ -24,9 +24,9 @@ from trueport.capture.values.chosen import Chosen, all_candidates, may_be_chosen
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.load.containers import kind_of_container
-from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.load.values import LeafKind
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 

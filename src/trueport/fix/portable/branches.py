@@ -13,17 +13,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable.aliasing import aliases
 from trueport.fix.portable.liveness import changed, needed, written_in_place
 from trueport.fix.portable.tests import Test
 from trueport.fix.portable.text import STEP, NotPortable, call_lines
 from trueport.fix.portable.values import Kind, Value, is_number
+from trueport.fix.portable.writing import Inside, Writing
 from trueport.rewrite.exits import always_leaves, contains
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Inside, Portable
 
 _CHEAP = (
     ast.Name,
@@ -46,7 +43,7 @@ class Operand:
     text: str
 
 
-def branch(p: Portable, node: ast.If, indent: str, inside: Inside) -> list[str]:
+def branch(p: Writing, node: ast.If, indent: str, inside: Inside) -> list[str]:
     """An `if` whose arms go on behind it."""
     arms = (node.body, node.orelse)
     refuse_side_effects([*node.body, *node.orelse], node)
@@ -74,7 +71,7 @@ def branch(p: Portable, node: ast.If, indent: str, inside: Inside) -> list[str]:
     return [*defined, *call_lines(indent, head, [test.text, *names, _given(operands)])]
 
 
-def returning(p: Portable, node: ast.If, rest: list[ast.stmt], indent: str, inside: Inside) -> list[str]:
+def returning(p: Writing, node: ast.If, rest: list[ast.stmt], indent: str, inside: Inside) -> list[str]:
     """An `if` with a `return` in it: what follows it is the rest of the arm that does not return."""
     body, orelse = [*node.body], [*node.orelse]
     body += [] if always_leaves(body) else rest
@@ -109,7 +106,7 @@ def _return_one_tensor(arm: Sequence[ast.stmt]) -> bool:
     return not any(isinstance(value, ast.Tuple | ast.Dict | ast.List) for value in returned)
 
 
-def ternary(p: Portable, node: ast.IfExp) -> str:
+def ternary(p: Writing, node: ast.IfExp) -> str:
     test = p.test(node.test)
     arms = [p.write(node.body), p.write(node.orelse)]
     values = [p.value(node.body), p.value(node.orelse)]
@@ -124,7 +121,7 @@ def ternary(p: Portable, node: ast.IfExp) -> str:
     return f"torch.cond({test.text}, lambda: {given[0]}, lambda: {given[1]}, ())"
 
 
-def leaving(p: Portable, name: str, statements: Sequence[ast.stmt], given: frozenset[str]) -> str:
+def leaving(p: Writing, name: str, statements: Sequence[ast.stmt], given: frozenset[str]) -> str:
     """A name as the last line of an arm or a round gives it: never the very tensor that it was given."""
     if name not in changed(statements):
         return f"{name}.clone()"
@@ -172,7 +169,7 @@ def refuse_side_effects(statements: Sequence[ast.stmt], at: ast.stmt) -> None:
 
 
 def _arm(
-    p: Portable, arm: list[ast.stmt], outs: list[str], operands: list[Operand], indent: str, inside: Inside
+    p: Writing, arm: list[ast.stmt], outs: list[str], operands: list[Operand], indent: str, inside: Inside
 ) -> list[str]:
     given = frozenset(operand.name for operand in operands)
     head = [f"{indent}{name} = {name}.clone()" for name in written_in_place(arm) if name in given]
@@ -182,7 +179,7 @@ def _arm(
     return [*head, *folded(body, ends, indent)]
 
 
-def _operands(p: Portable, node: ast.If, reads: Sequence[set[str]], outs: list[str]) -> list[Operand]:
+def _operands(p: Writing, node: ast.If, reads: Sequence[set[str]], outs: list[str]) -> list[Operand]:
     """Tensors are given; other things an arm may look at where they are, but not change."""
     found: list[Operand] = []
     bound = set(changed([*node.body, *node.orelse]))
@@ -202,7 +199,7 @@ def _operands(p: Portable, node: ast.If, reads: Sequence[set[str]], outs: list[s
     return found
 
 
-def _only_value(p: Portable, arm: list[ast.stmt], outs: list[str]) -> str | None:
+def _only_value(p: Writing, arm: list[ast.stmt], outs: list[str]) -> str | None:
     """What an arm of one assignment assigns; the name as it is for an arm that does nothing."""
     match arm:
         case [] | [ast.Pass()]:
@@ -214,7 +211,7 @@ def _only_value(p: Portable, arm: list[ast.stmt], outs: list[str]) -> str | None
 
 
 def _chosen(
-    p: Portable, test: Test, names: list[str], operands: list[Operand], outs: list[str], indent: str
+    p: Writing, test: Test, names: list[str], operands: list[Operand], outs: list[str], indent: str
 ) -> list[str]:
     given = ", ".join(operand.text for operand in operands)
     if len(outs) == 1:
@@ -228,7 +225,7 @@ def _chosen(
     return lines + [f"{indent}{out} = {_either(p, out, chosen, a, b)}" for out, a, b in zip(outs, *sides, strict=True)]
 
 
-def _either(p: Portable, name: str, test: Test, if_true: str, if_false: str) -> str:
+def _either(p: Writing, name: str, test: Test, if_true: str, if_false: str) -> str:
     """torch.where; truths are joined by logic, since ONNX Runtime has no Where of them."""
     value = p.tensors.get(name) or p.seen.name(name)
     if value is None or not (value.truth or value.kind is Kind.BOOL):
@@ -247,7 +244,7 @@ def _either(p: Portable, name: str, test: Test, if_true: str, if_false: str) -> 
             return f"({test.operand} & {if_true}) | ({against} & {if_false})"
 
 
-def _becomes_tensor(p: Portable, names: list[str]) -> None:
+def _becomes_tensor(p: Writing, names: list[str]) -> None:
     for name in names:
         value = p.seen.name(name)
         if value is None or value.kind.is_number:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable.text import NotPortable
 from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.writing import Writing
 from trueport.rewrite.exits import contains, own_exits, without_own_exits
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Portable
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,7 @@ class Unrolled:
     after: tuple[ast.stmt, ...] = ()
 
 
-def without_exits(p: Portable, node: ast.While | ast.For) -> Unrolled:
+def without_exits(p: Writing, node: ast.While | ast.For) -> Unrolled:
     if contains(node, ast.Return):
         raise NotPortable(node.lineno, "it returns from inside a loop")
     if not own_exits(node.body):

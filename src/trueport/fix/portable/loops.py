@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable import scans
 from trueport.fix.portable.branches import leaving, refuse_side_effects
@@ -22,11 +21,9 @@ from trueport.fix.portable.liveness import changed, needed, written_in_place
 from trueport.fix.portable.rounds import Rounds, rounds_of
 from trueport.fix.portable.text import STEP, NotPortable, call_lines
 from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.writing import Inside, Writing
 from trueport.rewrite.exits import contains
 from trueport.rewrite.names import bound_names, read_names
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Inside, Portable
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Carried:
     start: str
 
 
-def while_loop(p: Portable, node: ast.While, indent: str, inside: Inside) -> list[str]:
+def while_loop(p: Writing, node: ast.While, indent: str, inside: Inside) -> list[str]:
     loop = without_exits(p, node)
     assert isinstance(loop.node, ast.While)
     test = _with_flag(loop, loop.node.test)
@@ -56,7 +53,7 @@ def while_loop(p: Portable, node: ast.While, indent: str, inside: Inside) -> lis
     return [*lines, *p.block(loop.after, indent, inside)]
 
 
-def for_loop(p: Portable, node: ast.For, indent: str, inside: Inside, rest: list[ast.stmt]) -> list[str]:
+def for_loop(p: Writing, node: ast.For, indent: str, inside: Inside, rest: list[ast.stmt]) -> list[str]:
     if scans.fills_lists(node):
         return scans.scan(p, node, indent, inside, rest)
     loop = without_exits(p, node)
@@ -89,7 +86,7 @@ def for_loop(p: Portable, node: ast.For, indent: str, inside: Inside, rest: list
     return [*lines, *p.block(loop.after, indent, inside)]
 
 
-def row(p: Portable, node: ast.Subscript) -> str | None:
+def row(p: Writing, node: ast.Subscript) -> str | None:
     """`x[:, i]` where i is counted by a tensor: x[:, i.reshape(1)].squeeze(1)."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     at = [k for k, part in enumerate(parts) if set(read_names([part])) & p.counters and not isinstance(part, ast.Slice)]
@@ -105,7 +102,7 @@ def row(p: Portable, node: ast.Subscript) -> str | None:
 
 
 def carried_names(
-    p: Portable, body: Sequence[ast.stmt], test: ast.expr | None, after: frozenset[str], not_carried: Sequence[str] = ()
+    p: Writing, body: Sequence[ast.stmt], test: ast.expr | None, after: frozenset[str], not_carried: Sequence[str] = ()
 ) -> tuple[frozenset[str], list[str]]:
     """What is alive where a round begins, and which of that the round changes."""
     live = set(after) | (set(read_names([test])) if test is not None else set())
@@ -113,7 +110,7 @@ def carried_names(
     return frozenset(live), [n for n in p.in_order(changed(body)) if n in live and n not in not_carried]
 
 
-def carry(p: Portable, names: Sequence[str], node: ast.While | ast.For, ints_as_tensors: bool) -> list[Carried]:
+def carry(p: Writing, names: Sequence[str], node: ast.While | ast.For, ints_as_tensors: bool) -> list[Carried]:
     found: list[Carried] = []
     branches = [inner for statement in node.body for inner in ast.walk(statement) if isinstance(inner, ast.If)]
     chosen = {name for branch in branches for name in changed([branch])}
@@ -137,7 +134,7 @@ def carry(p: Portable, names: Sequence[str], node: ast.While | ast.For, ints_as_
 
 
 def _carried(
-    p: Portable,
+    p: Writing,
     node: ast.While | ast.For,
     test: ast.expr | None,
     after: frozenset[str],
@@ -152,7 +149,7 @@ def _carried(
     return live, carry(p, names, node, as_tensors)
 
 
-def _mixes(p: Portable, test: ast.expr) -> bool:
+def _mixes(p: Writing, test: ast.expr) -> bool:
     """Whether a test joins a tensor to a number: torch wants two of a kind."""
     if not isinstance(test, ast.BoolOp):
         return False
@@ -170,14 +167,14 @@ def _with_flag(loop: Unrolled, test: ast.expr) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(ast.BoolOp(op=ast.And(), values=[going, test]), test))
 
 
-def _items(p: Portable, rounds: Rounds, as_tensor: bool) -> list[str]:
+def _items(p: Writing, rounds: Rounds, as_tensor: bool) -> list[str]:
     place = f"{rounds.counter}.reshape(1)" if as_tensor else rounds.counter
     taken = f"[{place}].squeeze(0)" if as_tensor else f"[{place}]"
     return [f"{target} = {tensor}{taken}" for target, tensor in rounds.rows]
 
 
 def _round(
-    p: Portable, body: list[ast.stmt], carried: list[Carried], first: list[str], indent: str, inside: Inside
+    p: Writing, body: list[ast.stmt], carried: list[Carried], first: list[str], indent: str, inside: Inside
 ) -> list[str]:
     names = frozenset(each.name for each in carried)
     lines = [f"{indent}{name} = {name}.clone()" for name in written_in_place(body) if name in names]
@@ -190,7 +187,7 @@ def _round(
     return [*lines, f"{indent}return {', '.join([*first, *given])}"]
 
 
-def _stays_number(p: Portable, each: Carried) -> bool:
+def _stays_number(p: Writing, each: Carried) -> bool:
     return each.name == each.start and each.name not in p.tensors and _is_int(p.seen.name(each.name))
 
 

@@ -17,11 +17,12 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp108_not_portable import NotPortable as Finding
 from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied
 from trueport.fix.portable.functions import definition, exchanged, import_edits
-from trueport.fix.portable.statements import Portable, Style
+from trueport.fix.portable.statements import Portable
 from trueport.fix.portable.tests import questions
 from trueport.fix.portable.text import NotPortable
 from trueport.fix.portable.trial import Outcome, a_file, answers, in_new_code, same_as_before
 from trueport.fix.portable.values import Seen, watched
+from trueport.fix.portable.writing import Style
 from trueport.load.job import Job
 from trueport.rewrite.functions import Refused
 from trueport.source import Place, Where

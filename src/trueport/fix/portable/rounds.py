@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable.liveness import changed
 from trueport.fix.portable.tests import plain
 from trueport.fix.portable.text import NotPortable
 from trueport.fix.portable.values import Kind
+from trueport.fix.portable.writing import Writing
 from trueport.rewrite.names import read_names
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Portable
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Rounds:
     before: tuple[str, ...] = ()
 
 
-def rounds_of(p: Portable, node: ast.For) -> Rounds:
+def rounds_of(p: Writing, node: ast.For) -> Rounds:
     match node.iter, node.target:
         case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), ast.Name(id=counter):
             return _counted(p, node, counter, bounds)
@@ -48,7 +45,7 @@ def rounds_of(p: Portable, node: ast.For) -> Rounds:
             raise NotPortable(node.lineno, f"no counter goes over `{ast.unparse(node.iter)}`")
 
 
-def _counted(p: Portable, node: ast.For, counter: str, bounds: list[ast.expr]) -> Rounds:
+def _counted(p: Writing, node: ast.For, counter: str, bounds: list[ast.expr]) -> Rounds:
     start, stop, step = "0", bounds[0], "1"
     if len(bounds) > 1:
         start, stop = p.write(plain(bounds[0])), bounds[1]
@@ -65,7 +62,7 @@ def _counted(p: Portable, node: ast.For, counter: str, bounds: list[ast.expr]) -
     return Rounds(counter, text, start, step)
 
 
-def _rows(p: Portable, node: ast.For, counter: str, items: list[tuple[str, ast.expr]]) -> Rounds:
+def _rows(p: Writing, node: ast.For, counter: str, items: list[tuple[str, ast.expr]]) -> Rounds:
     rows: list[tuple[str, str]] = []
     before: list[str] = []
     for target, over in items:
@@ -82,7 +79,7 @@ def _rows(p: Portable, node: ast.For, counter: str, items: list[tuple[str, ast.e
     return Rounds(counter, stop, rows=tuple(rows), before=tuple(before))
 
 
-def tensor_of(p: Portable, over: ast.expr) -> str:
+def tensor_of(p: Writing, over: ast.expr) -> str:
     """What is gone over, as a tensor whose first axis is the rounds."""
     match over:
         case ast.Call(func=ast.Attribute(value=tensor, attr="unbind"), args=[], keywords=[]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from trueport.fix.edit import Edit, SourceFile
 from trueport.fix.portable import branches, loops, scans
@@ -14,34 +13,9 @@ from trueport.fix.portable.liveness import needed
 from trueport.fix.portable.tests import ATOMS, Tests
 from trueport.fix.portable.text import STEP, NotPortable, UserText
 from trueport.fix.portable.values import Kind, Seen, Value, is_number
+from trueport.fix.portable.writing import Inside, Style
 from trueport.rewrite.exits import contains
 from trueport.rewrite.names import bound_names, declared, parameters, read_names
-
-
-@dataclass(frozen=True)
-class Style:
-    """What torch may ask for where the plain form is refused; each is tried in turn."""
-
-    clone_all: bool = False
-    """Give a copy of everything that leaves an arm or a round."""
-    flat: bool = False
-    """Inside an arm, compute both arms and choose with torch.where: torch.onnx does not take every torch.cond there."""
-    both_arms: bool = False
-    """The same everywhere."""
-    tensor_counters: bool = False
-    """Carry integers through loops as tensors."""
-
-
-@dataclass(frozen=True)
-class Inside:
-    """Where a block stands in the new code."""
-
-    after: frozenset[str] = frozenset()
-    """Names that are read behind it."""
-    arm: dict[str, bool] | None = None
-    """In a function of ours that ends with the user's `return`: which of its names may alias what it was given."""
-    augmented: frozenset[str] = frozenset()
-    """Names that must not be written in place: `y += 1` is `y = y + 1`."""
 
 
 class Portable:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import torch
 
-from trueport.load.job import Leaf, LeafKind
+from trueport.load.job import Leaf
+from trueport.load.values import LeafKind
 from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import like_offsets
 
