@@ -239,3 +239,32 @@ def test_what_counts_as_private(code: str) -> None:
 @pytest.mark.parametrize("code", ["torch.ops.aten._softmax.default", "torch.__version__", "import torch.fx", "a._b"])
 def test_what_does_not_count_as_private(code: str) -> None:
     assert not list(private_names(ast.parse(code)))
+
+
+OF_SYMBOLIC_NUMBERS = {"expr", "shape_env", "has_hint"}
+"""What torch keeps under `.node` of a SymInt, a SymFloat or a SymBool."""
+
+
+def insides_of_symbolic_numbers(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        of_node = isinstance(node.value, ast.Attribute) and node.value.attr == "node"
+        if node.attr == "shape_env" or (of_node and node.attr in OF_SYMBOLIC_NUMBERS):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
+def test_symbolic_numbers_are_opened_in_one_room(file: Path) -> None:
+    found = list(insides_of_symbolic_numbers(ast.parse(file.read_text())))
+    assert found == [], "ask trueport.torch_internals.symbolic"
+
+
+@pytest.mark.parametrize("code", ["x.node.expr", "f(x)[0].node.shape_env", "x.node.has_hint()", "mode.shape_env"])
+def test_what_opens_a_symbolic_number(code: str) -> None:
+    assert list(insides_of_symbolic_numbers(ast.parse(code)))
+
+
+@pytest.mark.parametrize("code", ["node.expr", "x.node.args", "FakeTensorMode(shape_env=shapes)", "number.expr"])
+def test_what_does_not_open_one(code: str) -> None:
+    assert not list(insides_of_symbolic_numbers(ast.parse(code)))

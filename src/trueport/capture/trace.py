@@ -54,6 +54,7 @@ from trueport.torch_internals import (
     unvalidated_distributions,
 )
 from trueport.torch_internals.flex import flex_attention_in_operators
+from trueport.torch_internals.symbolic import expr_of
 
 _LOG = logging.getLogger("trueport.capture")
 """A line for each trace that was begun anew. Nobody hears it unless asked for: `--debug` asks."""
@@ -276,7 +277,7 @@ def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
         elif isinstance(leaf.value, (bool, int, float)):
             number = tracer.symbols.number(leaf.name, leaf.value)
             arguments.append(number)
-            expr = number.node.expr
+            expr = expr_of(number)
             symbol = expr.args[0] if isinstance(leaf.value, bool) else expr
             inputs.append(GraphInput(leaf.name, Number(symbol, type(leaf.value)), leaf))
         else:

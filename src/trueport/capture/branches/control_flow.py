@@ -42,6 +42,7 @@ from trueport.capture.values.disagreement import holds_disagreement
 from trueport.capture.values.maybe import known
 from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+from trueport.torch_internals.symbolic import expr_of
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
@@ -68,7 +69,7 @@ class ControlFlow(HandingOn):
         number = -1 if run is None else run.next_number()
         if (
             isinstance(test, torch.SymBool)
-            and (answer := self.tracer.symbols.shapes.settled(test.node.expr)) is not None
+            and (answer := self.tracer.symbols.shapes.settled(expr_of(test))) is not None
         ):
             return then() if answer else orelse()
         if run is not None and number in run.settled:
@@ -113,7 +114,7 @@ class ControlFlow(HandingOn):
         """An arm, with what is known because the test holds there, or does not."""
         fact: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if isinstance(test, torch.SymBool):
-            expr = test.node.expr
+            expr = expr_of(test)
             fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
         with fact:
             return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
@@ -244,7 +245,7 @@ class ControlFlow(HandingOn):
     def _knowing(self, fact: Any) -> contextlib.AbstractContextManager[None]:
         if not isinstance(fact, torch.SymBool):
             return contextlib.nullcontext()
-        return self.tracer.symbols.shapes.knowing(fact.node.expr)
+        return self.tracer.symbols.shapes.knowing(expr_of(fact))
 
     def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> bool:
         steps = stepping.stepper(self, over)

@@ -24,6 +24,7 @@ from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
 from trueport.rewrite.running.runtime import State
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Forks:
             self._control.tracer.demand.give_up_forks()
         self._control.tracer.reuse = None
         if isinstance(test, torch.SymBool):
-            expr = test.node.expr
+            expr = expr_of(test)
             run.facts.enter_context(self._control.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr)))
         state.put(tuple(known(value, test, holds) for value in state.get()))
         return holds

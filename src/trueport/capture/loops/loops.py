@@ -23,6 +23,7 @@ from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
 from trueport.rewrite.running.runtime import State
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Loops:
@@ -50,7 +51,7 @@ class Loops:
 
     @contextlib.contextmanager
     def round(self, region: Region, iteration: Any, mark: int) -> Iterator[None]:
-        self._rounds.append(OpenRound(region, iteration.node.expr, mark))
+        self._rounds.append(OpenRound(region, expr_of(iteration), mark))
         try:
             yield
         finally:

@@ -29,6 +29,7 @@ from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND, State
 from trueport.source import Place
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 
 class OpenRounds(Protocol):
@@ -128,7 +129,7 @@ class Plan:
         if isinstance(size, int):
             return False
         shapes = self.tracer.symbols.shapes
-        return any(shapes.made_since(s, mark) for s in size.node.expr.free_symbols)
+        return any(shapes.made_since(s, mark) for s in expr_of(size).free_symbols)
 
     def leaves_like(self, slot: Slot, after: Any, present: list[Any]) -> list[Any] | None:
         """The leaves of what a round left; `present` are those with which it began."""

@@ -20,6 +20,7 @@ from trueport.load.structures import flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Results:
@@ -138,7 +139,7 @@ class Results:
             return wrapper
         assert isinstance(leaf.kind, type)
         made = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = made.node.expr
+        expr = expr_of(made)
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return self._plan.number(leaf, made, slot)
 

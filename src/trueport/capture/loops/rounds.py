@@ -14,6 +14,7 @@ from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Carried, Round, Slot
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 Step = Callable[[Any], Any]
 
@@ -36,7 +37,7 @@ class Rounds:
                 for memory, place in self._plan.stale.items():
                     sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
-                traced.params = [Number(traced.iteration.node.expr, int)]
+                traced.params = [Number(expr_of(traced.iteration), int)]
                 with self._plan.control.loops.round(region, traced.iteration, mark):
                     self._enter(traced)
                     entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
@@ -123,6 +124,6 @@ class Rounds:
             return wrapper
         assert isinstance(leaf.kind, type)
         made = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = made.node.expr
+        expr = expr_of(made)
         traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return self._plan.number(leaf, made, slot)

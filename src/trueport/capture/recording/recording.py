@@ -33,6 +33,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     symbolic_kernels,
 )
+from trueport.torch_internals.symbolic import expr_of
 
 aten = torch.ops.aten
 
@@ -228,7 +229,7 @@ class Recording(ABC):
             return again
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
-        expr = returned.node.expr
+        expr = expr_of(returned)
         symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
         if symbol not in self._bound_items:
             self._read_in.setdefault(id(self.regions[-1]), []).append(fake)
