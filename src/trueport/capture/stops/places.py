@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
-from trueport import torch_internals
 from trueport.source import Place, Where
+from trueport.torch_internals.frames import HANDS_QUESTIONS_ON, SYMBOLIC_NUMBERS, TORCH_FOLDER
 
 _OUR_FOLDER = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
-_FOREIGN_FOLDERS = (torch_internals.TORCH_FOLDER + os.sep, _OUR_FOLDER)
+_FOREIGN_FOLDERS = (TORCH_FOLDER + os.sep, _OUR_FOLDER)
 _FOREIGN_PARTS = (
     f"{os.sep}sympy{os.sep}",
     f"{os.sep}site-packages{os.sep}numpy{os.sep}",
@@ -28,16 +28,7 @@ _FOREIGN_PARTS = (
     "<frozen ",
 )
 _SIZE_MACHINERY = (
-    os.path.join("torch", "fx", "experimental") + os.sep,
-    os.path.join("torch", "utils", "_sympy") + os.sep,
-    os.path.join("torch", "utils", "_stats.py"),
-    os.path.join("torch", "__init__.py"),
-    os.path.join("torch", "_subclasses", "functional_tensor.py"),
-    os.path.join("torch", "_tensor.py"),
-    os.path.join("torch", "nn", "modules", "container.py"),
-    os.path.join("torch", "overrides.py"),
-    os.path.join("torch", "_compile.py"),
-    os.path.join("torch", "_dynamo", "eval_frame.py"),
+    *HANDS_QUESTIONS_ON,
     f"{os.sep}sympy{os.sep}",
     f"{os.sep}site-packages{os.sep}numpy{os.sep}",
     _OUR_FOLDER,
@@ -45,9 +36,6 @@ _SIZE_MACHINERY = (
     "contextlib.py",
     "functools.py",
 )
-
-
-_SYMBOLIC_NUMBERS = os.path.join(torch_internals.TORCH_FOLDER, "__init__.py")
 
 
 class Places:
@@ -117,7 +105,7 @@ class Places:
         """
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and self.is_size_machinery(frame.f_code):
-            if frame.f_code.co_filename == _SYMBOLIC_NUMBERS:
+            if frame.f_code.co_filename == SYMBOLIC_NUMBERS:
                 return self.asking_frame()
             frame = frame.f_back
         return None
