@@ -195,6 +195,15 @@ def test_what_is_a_cycle() -> None:
     assert cycles(edges) == [{"a", "b", "c"}]
 
 
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, set[str]] = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(name_of(file))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
 def test_only_the_command_line_and_the_package_itself_know_the_api() -> None:
     knowing = {
         room_of(file)

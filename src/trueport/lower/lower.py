@@ -36,7 +36,7 @@ from trueport.lower.passes.padded_pools import keep_padding
 from trueport.lower.passes.undone import without_undone
 from trueport.lower.passes.unread import without_unread
 from trueport.lower.sequences import is_sequence, sequence_of
-from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
+from trueport.lower.table import CallingStyle, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.weights import Weights
@@ -248,7 +248,7 @@ class Lowering:
         args = [self.argument(arg) for arg in node.args]
         kwargs = {name: self.argument(arg) for name, arg in node.kwargs.items()}
         args, kwargs = align(self.op, node, args, kwargs)
-        if translation.style is Style.BUILDER:
+        if translation.style is CallingStyle.BUILDER:
             result = translation.function(self.op, *args, **kwargs)
         else:
             from trueport.lower import torchlib

@@ -22,7 +22,7 @@ from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
-from trueport.rewrite.running.runtime import State
+from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
 
 
@@ -57,7 +57,7 @@ class Loops:
         finally:
             self._rounds.pop()
 
-    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
+    def run(self, step: Step, state: BlockNames, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
         """False where the first round is another than the others: it has to be traced on its own."""
         plan = Plan(self._control, state, self._tracer.places.here(), blocks)
         rounds, learner = Rounds(plan), Learner(plan)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import Parts
+from trueport.capture.containers.lists import ListParts
 from trueport.capture.containers.rows import Rows
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.joins.merging import inside
@@ -160,7 +160,7 @@ class Results:
                 rows = self._settle(filled.slot, filled.end, inits, outputs, results)
                 settled.append((filled, [rows]))
                 self._shows_parts(rows, [part.tensors if isinstance(part, Rows) else part for part in held.parts])
-                filled.before = Parts(())
+                filled.before = ListParts(())
                 continue
             unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
             traced.params = [p for p in traced.params if not any(p is value for value in unused)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Number
@@ -69,7 +69,7 @@ class Rounds:
             filled.enter(traced, self._entering(filled.slot, traced))
         for filled in self._plan.lists:
             if filled.holder is not None:
-                traced.copies[id(filled.holder)] = filled.holding(Parts((traced.rows[id(filled)],)))
+                traced.copies[id(filled.holder)] = filled.holding(ListParts((traced.rows[id(filled)],)))
         present = zip(self._plan.slots, self._plan.state.get(), strict=True)
         self._plan.state.put(tuple(self._listed(slot, traced) if slot.rows else value for slot, value in present))
         for content in self._plan.contents.values():
@@ -77,7 +77,7 @@ class Rounds:
                 content.put(self._listed(content.slot, traced))
         self._plan.spoil()
 
-    def _listed_apart(self, traced: Round) -> dict[int, Parts]:
+    def _listed_apart(self, traced: Round) -> dict[int, ListParts]:
         """The lists that rounds give to names, with copies of what this one wrote."""
         written = self._tracer.writes.written_here()
         left = [(slot, value) for slot, value in self._plan.left(traced) if slot.rows and isinstance(value, TracedList)]

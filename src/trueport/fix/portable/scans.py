@@ -19,8 +19,8 @@ from trueport.fix.portable.aliasing import aliases, may_alias
 from trueport.fix.portable.branches import leaving, refuse_side_effects
 from trueport.fix.portable.liveness import changed, written_in_place
 from trueport.fix.portable.rounds import rounds_of, tensor_of
-from trueport.fix.portable.text import STEP, NotPortable
-from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.text import STEP, NoPortableForm
+from trueport.fix.portable.values import SeenValue, ValueKind
 from trueport.fix.portable.writing import Inside, Writing
 from trueport.rewrite.exits import contains, own_exits
 from trueport.rewrite.names import bound_names, read_names
@@ -65,18 +65,18 @@ class _Over:
 
 def scan(p: Writing, node: ast.For, indent: str, inside: Inside, rest: list[ast.stmt]) -> list[str]:
     if own_exits(node.body) or contains(node, ast.Return):
-        raise NotPortable(
+        raise NoPortableForm(
             node.lineno, "a list that it fills is as long as the rounds that ran, and a scan runs them all"
         )
     lists = [found[0] for statement in node.body if (found := appended(statement))]
     if len(set(lists)) != len(lists):
-        raise NotPortable(node.lineno, f"`{lists[0]}` is appended to more than once in a round")
+        raise NoPortableForm(node.lineno, f"`{lists[0]}` is appended to more than once in a round")
     body = [statement for statement in node.body if not appended(statement)]
     refuse_side_effects(body, node)
     over = _over(p, node)
     for name in lists:
         if name in read_names(body):
-            raise NotPortable(node.lineno, f"`{name}` is read in the loop that fills it")
+            raise NoPortableForm(node.lineno, f"`{name}` is read in the loop that fills it")
         _rewrite_uses(p, name, rest)
     items = _items(p, node, lists)
     targets = bound_names([node.target])
@@ -96,7 +96,7 @@ def _step(
     node: ast.For,
     step: str,
     over: _Over,
-    carried: list[loops.Carried],
+    carried: list[loops.CarriedName],
     items: dict[str, tuple[str, ast.expr]],
     indent: str,
     inside: Inside,
@@ -152,15 +152,15 @@ def _over(p: Writing, node: ast.For) -> _Over:
             if rows is not None:
                 return rows
             rounds = rounds_of(p, node)
-            p.tensors[counter] = Value(Kind.TENSOR)
+            p.tensors[counter] = SeenValue(ValueKind.TENSOR)
             p.counters.add(counter)
             return _Over(counter, f"torch.arange({rounds.stop})", rounds.before)
         case ast.Call(func=ast.Name(id="zip"), args=overs), ast.Tuple():
-            raise NotPortable(node.lineno, f"a scan goes over one tensor, and this over {len(overs)}")
+            raise NoPortableForm(node.lineno, f"a scan goes over one tensor, and this over {len(overs)}")
         case over, ast.Name(id=target):
             return _Over(target, tensor_of(p, over))
         case _:
-            raise NotPortable(node.lineno, f"no scan goes over `{ast.unparse(node.iter)}`")
+            raise NoPortableForm(node.lineno, f"no scan goes over `{ast.unparse(node.iter)}`")
 
 
 def _rows_by_counter(p: Writing, node: ast.For, counter: str) -> _Over | None:
@@ -204,7 +204,7 @@ def _rewrite_uses(p: Writing, name: str, rest: list[ast.stmt]) -> None:
             case ast.Subscript(value=ast.Name(id=used) as mention) if used == name:
                 known.add(id(mention))
             case ast.Name(id=used) if used == name and id(node) not in known:
-                raise NotPortable(node.lineno, f"`{name}` is used as a list, and a scan gives one tensor")
+                raise NoPortableForm(node.lineno, f"`{name}` is used as a list, and a scan gives one tensor")
 
 
 def _axis(call: ast.Call, more: list[ast.expr]) -> int:
@@ -214,7 +214,7 @@ def _axis(call: ast.Call, more: list[ast.expr]) -> int:
     try:
         return int(ast.literal_eval(written[0]))
     except ValueError:
-        raise NotPortable(call.lineno, "the axis to join along must be written down") from None
+        raise NoPortableForm(call.lineno, "the axis to join along must be written down") from None
 
 
 def _joined(name: str, called: str, axis: int) -> str:
@@ -234,5 +234,5 @@ def _left(names: list[str]) -> str:
     return _group(names) if names else "_"
 
 
-def _start(carried: list[loops.Carried]) -> str:
+def _start(carried: list[loops.CarriedName]) -> str:
     return _group([each.start for each in carried]) if carried else "torch.zeros(())"

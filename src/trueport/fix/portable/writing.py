@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trueport.fix.portable.tests import Tests
-from trueport.fix.portable.values import Seen, Value
+from trueport.fix.portable.values import SeenInFunction, SeenValue
 
 
 @dataclass(frozen=True)
-class Style:
+class PortableStyle:
     """What torch may ask for where the plain form is refused; each is tried in turn."""
 
     clone_all: bool = False
@@ -41,9 +41,9 @@ class Inside:
 class Writing(Protocol):
     """`Portable`, which says what each of these is."""
 
-    seen: Seen
-    style: Style
-    tensors: dict[str, Value]
+    seen: SeenInFunction
+    style: PortableStyle
+    tensors: dict[str, SeenValue]
     restructured: set[int]
     replaced: dict[int, str]
     counters: set[str]
@@ -63,9 +63,9 @@ class Writing(Protocol):
 
     def write(self, node: ast.expr) -> str: ...
 
-    def value(self, node: ast.expr) -> Value | None: ...
+    def value(self, node: ast.expr) -> SeenValue | None: ...
 
-    def name(self, name: str, line: int) -> Value | None: ...
+    def name(self, name: str, line: int) -> SeenValue | None: ...
 
     def is_known(self, name: str, line: int) -> bool: ...
 
