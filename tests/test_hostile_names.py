@@ -28,7 +28,7 @@ from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, 
 from trueport.report.formats import FORMATS
 from trueport.report.html import report_html
 from trueport.source import Place, SourceRoots, Where
-from trueport.verify.faults.evidence import SCRIPT, Call, Evidence
+from trueport.verify.faults.evidence import SCRIPT, ComparedCall, Evidence
 from trueport.verify.runtime.tensors import from_torch
 
 HARM = (
@@ -133,7 +133,7 @@ def test_the_script_of_a_counterexample_holds_names_as_text_alone(tmp_path: Path
     path = write(folder / "m.onnx", [node], [port(name)], [port(f"{name}out")], {"factor": (FLOAT, [], [3.0])})
     x = torch.tensor([[1.0, 2.0, 3.0]])
     for evidence in (Evidence(tmp_path / "shown"), Evidence(tmp_path / "with model", with_model=True)):
-        call = Call({name: from_torch(x)}, [2 * x])
+        call = ComparedCall({name: from_torch(x)}, [2 * x])
         told = evidence.kept(path, call, [f"{name}out"])
         assert told.folder == evidence.folder, told.words
         ran = subprocess.run(
@@ -153,7 +153,7 @@ def test_lists_are_shown_by_the_script_too(tmp_path: Path) -> None:
     rows = helper.make_tensor_sequence_value_info("rows\n'", FLOAT, None)
     path = write(tmp_path / "m.onnx", nodes, [port("x")], [rows], {})
     x = torch.ones(1, 3)
-    Evidence(tmp_path / "shown").kept(path, Call({"x": from_torch(x)}, [[x, 2 * x]]), ["rows\n'"])
+    Evidence(tmp_path / "shown").kept(path, ComparedCall({"x": from_torch(x)}, [[x, 2 * x]]), ["rows\n'"])
     ran = subprocess.run(
         [sys.executable, tmp_path / "shown" / SCRIPT], capture_output=True, text=True, check=True
     ).stdout

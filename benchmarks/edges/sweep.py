@@ -13,7 +13,7 @@ import torch
 from benchmarks.children import Phase
 from benchmarks.ops import calls as models
 from benchmarks.ops.samples import LARGEST, Unmeasurable, chosen, database, drawn
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.capture.graph import Graph
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
@@ -81,7 +81,7 @@ def _swept(name: str, variant: str, met: set[str], limit: int, laboratory: Labor
             continue
         try:
             model = models.Call(database()[name].op, lambda tensors, sample=sample: sample.rebuild(tensors))
-            graph = capture(make_job(model, (sample.tensors,), {}), is_leaf, State.REFUSE)
+            graph = capture(make_job(model, (sample.tensors,), {}), is_leaf, StateMode.REFUSE)
         except Exception as error:  # noqa: BLE001  what cannot be captured is the other sweep's business
             refused = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
             continue

@@ -15,7 +15,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from trueport import progress, summary
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
@@ -182,7 +182,7 @@ def verify(
         if counterexample is not None:
             asked["evidence"] = Evidence(Path(counterexample))
         progress.stage("verify")
-        checked = check_any_file(target, job, examined, _state(state) is State.FROZEN, **asked)
+        checked = check_any_file(target, job, examined, _state(state) is StateMode.FROZEN, **asked)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
 
@@ -225,11 +225,11 @@ def _random(choice: str | None) -> bool:
     return choice is not None
 
 
-def _state(choice: str | None) -> State:
+def _state(choice: str | None) -> StateMode:
     if choice is None:
-        return State.REFUSE
+        return StateMode.REFUSE
     try:
-        return State(choice)
+        return StateMode(choice)
     except ValueError:
         raise UsageError(
             [UsageFault(message=f"state={choice!r} is unknown", fix='use state="inputs-outputs" or state="frozen"')]

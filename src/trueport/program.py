@@ -16,8 +16,9 @@ from trueport import temporary
 from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
-from trueport.load.job import Job, LeafKind
+from trueport.load.job import Job
 from trueport.load.outputs import refuse_output
+from trueport.load.values import LeafKind
 from trueport.lower.write import write, write_for_a_while
 from trueport.report import Report
 from trueport.report.certificate import save_certificate

@@ -19,7 +19,7 @@ import torch
 
 from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
@@ -64,7 +64,7 @@ _NO_EFFECT = frozenset(
 
 
 @dataclass(frozen=True)
-class Carried:
+class CarriedModel:
     """A model on the other side."""
 
     graph: Graph
@@ -79,7 +79,7 @@ class Run:
 
     opset: int
     custom: Mapping[Any, Callable[..., Any]]
-    state: State
+    state: StateMode
     verify: bool
     checking: Options
     random: bool = False
@@ -113,7 +113,7 @@ class Run:
         """An operator without a translation is met by capture and again by lower."""
         return any(isinstance(finding, type(told)) and finding.where == told.where for told in self.found)
 
-    def carry(self, job: Job) -> Carried:
+    def carry(self, job: Job) -> CarriedModel:
         """load ► examine ► capture ► lower ► verify."""
         _passed.before(job.model)
         if self.verify:
@@ -163,7 +163,7 @@ class Run:
 
     def _carry_with_libraries(
         self, job: Job, examined: Examined, settled: Sequence[Diagnostic], kept: bool
-    ) -> Carried | None:
+    ) -> CarriedModel | None:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
         something is wrong. None, and the findings as they were, where that is no better."""
         before, self.found = self.found, list(settled)
@@ -184,7 +184,7 @@ class Run:
     def _has_errors(self) -> bool:
         return any(finding.is_error for finding in self.found)
 
-    def _carry_on(self, job: Job, graph: Graph) -> Carried:
+    def _carry_on(self, job: Job, graph: Graph) -> CarriedModel:
         """lower ► verify."""
         with self.stage("lower"), uncollected():
             lowered = lower(graph, self.opset, self.custom)
@@ -203,7 +203,7 @@ class Run:
                 self.found += summary.with_lines(checked.diagnostics, roots)
         else:
             self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
-        return Carried(graph, lowered.model, judged, checked)
+        return CarriedModel(graph, lowered.model, judged, checked)
 
     def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
         return op in self.custom or is_leaf(op, complex_numbers)
@@ -285,7 +285,7 @@ class Run:
         """How lines of the source are noted in what is written; None where they are not."""
         return source_roots(job.model, self.source_root) if self.source else None
 
-    def report(self, job: Job, carried: Carried, path: Path | None) -> Report:
+    def report(self, job: Job, carried: CarriedModel, path: Path | None) -> Report:
         return summary.report(job, carried, path, self.opset, self.found, self.seconds, self.noting(job))
 
 

@@ -14,12 +14,13 @@ import sympy
 import torch
 
 from trueport.capture.assumptions import judge
-from trueport.capture.effects.state import REPLACED, State
+from trueport.capture.effects.state import REPLACED, StateMode
 from trueport.capture.graph import Graph, is_carried
 from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
-from trueport.load.job import Job, LeafKind
+from trueport.load.job import Job
+from trueport.load.values import LeafKind
 from trueport.lower.noted import note_place
 from trueport.report import (
     CallsSummary,
@@ -36,12 +37,11 @@ from trueport.source import Place, SourceRoots, Where
 from trueport.verify.assumptions import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.decisions.tally import Decision, way_words
-from trueport.verify.results import CheckedInput as Checked
-from trueport.verify.results import CheckResult
+from trueport.verify.results import AgreedInput, CheckResult
 
 if TYPE_CHECKING:
     from trueport.examine import Examined
-    from trueport.run import Carried
+    from trueport.run import CarriedModel
 
 
 def model_name(model: object) -> str:
@@ -51,12 +51,12 @@ def model_name(model: object) -> str:
 
 
 def settle_attributes(
-    found: Sequence[Diagnostic], examined: Examined, choice: State, remembers: Callable[[], bool | None]
+    found: Sequence[Diagnostic], examined: Examined, choice: StateMode, remembers: Callable[[], bool | None]
 ) -> list[Diagnostic]:
     """Attributes that forward sets, and tensors that it replaces, are harmless where eager showed that no later call
     depends on them."""
     written = [finding for finding in found if isinstance(finding, StateWritten)]
-    if choice is not State.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
+    if choice is not StateMode.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
         return list(found)
     replaced = any(finding.is_error and _may_be_a_cache(finding) for finding in written)
     matters = remembers() if replaced and not examined.state_matters else examined.state_matters
@@ -126,7 +126,7 @@ def _spelt(value: object) -> str:
 
 def report(
     job: Job,
-    carried: Carried,
+    carried: CarriedModel,
     path: Path | None,
     opset: int,
     found: Sequence[Diagnostic],
@@ -208,7 +208,7 @@ def _tolerance(checked: CheckResult, name: str) -> str:
     return f"{checked.tolerances[name]}{besides}"
 
 
-def _checked(each: Checked, by_distribution: bool) -> CheckedInput:
+def _checked(each: AgreedInput, by_distribution: bool) -> CheckedInput:
     if by_distribution:
         return CheckedInput(each.sizes, each.family, Verdict.ALIKE)
     return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst, each.allowed or None)

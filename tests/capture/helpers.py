@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import trueport
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.capture.graph import Graph, Node
 from trueport.capture.replay import replay
 from trueport.capture.trace import capture
@@ -30,7 +30,7 @@ def assert_captured(
     dynamic_shapes: Any = None,
     kwargs: dict[str, Any] | None = None,
     constants: Sequence[str] = (),
-    state: State = State.REFUSE,
+    state: StateMode = StateMode.REFUSE,
 ) -> Graph:
     """Trace `model` on `args`; eager and the replayed graph must agree there and on each of `others`.
 

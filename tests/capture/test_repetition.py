@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.capture.helpers import FREE
-from trueport.capture.recording.memory import Memory
+from trueport.capture.recording.memory import ResultCache
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
@@ -33,7 +33,7 @@ def stack(layers: int) -> nn.Module:
 def decisions_and_questions(layers: int, monkeypatch) -> tuple[int, int, int]:
     """How many size decisions were noted, how often torch was asked for a result, and how many nodes there are."""
     asked = [0]
-    results = Memory.results
+    results = ResultCache.results
 
     def counting(self, op, args, kwargs, ask):
         def count():
@@ -43,7 +43,7 @@ def decisions_and_questions(layers: int, monkeypatch) -> tuple[int, int, int]:
         return results(self, op, args, kwargs, count)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Memory, "results", counting)
+        patch.setattr(ResultCache, "results", counting)
         graph = capture(make_job(stack(layers), (torch.randn(2, 5, 8),), dynamic_shapes=({0: FREE, 1: FREE},)), is_leaf)
     return len(graph.assumptions), asked[0], len(graph.root.nodes)
 

@@ -10,7 +10,7 @@ from torch import nn
 
 import trueport
 from tests.capture.helpers import assert_captured, assert_same, line_of, refusal
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.capture.replay import replay
 
 
@@ -90,7 +90,7 @@ def run_state(kind: type[nn.Module], calls: int = 3) -> None:
     torch.manual_seed(0)
     model, reference = kind(), kind()
     args = (x(2, 3),)
-    graph = assert_captured(model, args, [(x(2, 3),)], state=State.INPUTS_OUTPUTS)
+    graph = assert_captured(model, args, [(x(2, 3),)], state=StateMode.INPUTS_OUTPUTS)
     state = dict(graph.lifted)
     for _ in range(calls):
         y = x(2, 3)
@@ -132,7 +132,7 @@ def test_frozen_state_keeps_its_present_value():
     model = RunningSum()
     model.total += 5
     model.calls += 4
-    assert_captured(model, (x(2, 3),), [(x(2, 3),)], state=State.FROZEN)
+    assert_captured(model, (x(2, 3),), [(x(2, 3),)], state=StateMode.FROZEN)
     program = trueport.export(model, (x(2, 3),), state="frozen")
     assert program.input_names == ("y",)
 
@@ -152,7 +152,7 @@ def test_state_of_one_submodule_used_twice():
         def forward(self, y):
             return self.counter(y) + self.counter(y * 2)
 
-    graph = assert_captured(Twice(), (x(2, 3),), [(x(2, 3),)], state=State.INPUTS_OUTPUTS)
+    graph = assert_captured(Twice(), (x(2, 3),), [(x(2, 3),)], state=StateMode.INPUTS_OUTPUTS)
     assert set(graph.lifted) == {"counter.total", "counter.calls"}
 
 

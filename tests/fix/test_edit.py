@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied, unified_diff
+from trueport.fix.edit import Edit, EditsOverlap, FileChange, SourceFile, applied, unified_diff
 
 
 def source(text: str) -> SourceFile:
@@ -72,10 +72,10 @@ def test_edits_of_other_files_are_left_alone() -> None:
 
 def test_the_diff_is_one_that_patch_reads() -> None:
     file = source("a\nb\nc")
-    shown = unified_diff([Change(file, source("a\nB\nc"))], Path("/home/me"))
+    shown = unified_diff([FileChange(file, source("a\nB\nc"))], Path("/home/me"))
     assert shown == "--- a/model.py\n+++ b/model.py\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n\\ No newline at end of file\n"
 
 
 def test_what_does_not_change_has_no_diff() -> None:
     file = source("a\n")
-    assert unified_diff([Change(file, file)]) == ""
+    assert unified_diff([FileChange(file, file)]) == ""

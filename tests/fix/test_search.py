@@ -15,8 +15,8 @@ from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.fix.command import Command
 from trueport.fix.edit import Edit, SourceFile
-from trueport.fix.outcome import Files, Kept, Outcome
-from trueport.fix.search import Sought, State, find_fixes, moved
+from trueport.fix.outcome import AnswersKept, Files, TrialOutcome
+from trueport.fix.search import SearchState, Sought, find_fixes, moved
 from trueport.fix.telling import held_against_before, in_vain
 from trueport.report import Report
 from trueport.source import Place, Where
@@ -36,7 +36,7 @@ class Net(torch.nn.Module):
 """
 STEP, DROPOUT, LOOP = 7, 8, 9
 
-Judge = Callable[[str], tuple[list[Diagnostic], Kept]]
+Judge = Callable[[str], tuple[list[Diagnostic], AnswersKept]]
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def at(path: Path, line: int) -> Place:
 def search(path: Path, judge: Judge) -> Sought:
     """Search with trials whose findings depend on the text of the file alone."""
 
-    def trial(files: Files, _command: Command) -> Outcome:
+    def trial(files: Files, _command: Command) -> TrialOutcome:
         text = files[path].text if path in files else path.read_text()
         found, kept = judge(text)
-        return Outcome(Report(model="Net", diagnostics=tuple(found), verified=True), kept=kept)
+        return TrialOutcome(Report(model="Net", diagnostics=tuple(found), verified=True), kept=kept)
 
     return find_fixes(Command("model.py:Net"), trial)
 
@@ -71,7 +71,7 @@ def findings(path: Path, text: str) -> list[Diagnostic]:
 
 
 def test_all_findings_are_fixed_together(model: Path) -> None:
-    sought = search(model, lambda text: (findings(model, text), Kept(3)))
+    sought = search(model, lambda text: (findings(model, text), AnswersKept(3)))
     assert sought.found_a_way
     assert len(sought.state.taken) == 2
     (change,) = sought.changes
@@ -83,9 +83,9 @@ def test_all_findings_are_fixed_together(model: Path) -> None:
 def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
     """Nothing is traced before two eager runs agree."""
 
-    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+    def judge(text: str) -> tuple[list[Diagnostic], AnswersKept]:
         random = NotDeterministic(message="two runs differ", place=at(model, DROPOUT))
-        return (findings(model, text) if "self.training" in text else [random]), Kept()
+        return (findings(model, text) if "self.training" in text else [random]), AnswersKept()
 
     sought = search(model, judge)
     assert [found.code for found, _ in sought.state.taken] == ["TP004", "TP204", "TP102"]
@@ -93,9 +93,9 @@ def test_what_shows_up_later_is_fixed_in_a_later_round(model: Path) -> None:
 
 
 def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path) -> None:
-    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+    def judge(text: str) -> tuple[list[Diagnostic], AnswersKept]:
         changed = "torch.tanh" in text
-        return findings(model, text), Kept(0, "values 2 instead of 3" if changed else "")
+        return findings(model, text), AnswersKept(0, "values 2 instead of 3" if changed else "")
 
     sought = search(model, judge)
     assert not sought.found_a_way
@@ -104,10 +104,10 @@ def test_an_edit_after_which_eager_gives_something_else_is_not_taken(model: Path
 
 
 def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) -> None:
-    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+    def judge(text: str) -> tuple[list[Diagnostic], AnswersKept]:
         if "torch.tanh" in text:
-            return [EagerRefuses(message="TypeError: tanh()", place=at(model, STEP))], Kept()
-        return findings(model, text)[:1], Kept()
+            return [EagerRefuses(message="TypeError: tanh()", place=at(model, STEP))], AnswersKept()
+        return findings(model, text)[:1], AnswersKept()
 
     sought = search(model, judge)
     assert not sought.state.taken
@@ -116,7 +116,7 @@ def test_an_edit_after_which_the_model_does_not_run_is_not_taken(model: Path) ->
 
 def test_an_edit_that_does_not_remove_its_finding_is_not_taken(model: Path) -> None:
     stays = LeftTheGraph(message="leaves torch", place=at(model, STEP))
-    sought = search(model, lambda _: ([stays], Kept()))
+    sought = search(model, lambda _: ([stays], AnswersKept()))
     assert not sought.state.taken
     assert [why for _, _, why in sought.rejected] == ["TP204 stays"]
 
@@ -124,9 +124,9 @@ def test_an_edit_that_does_not_remove_its_finding_is_not_taken(model: Path) -> N
 def test_nothing_is_offered_while_another_finding_has_no_fix(model: Path) -> None:
     """An edit that could not be verified is not offered, and that is said."""
 
-    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+    def judge(text: str) -> tuple[list[Diagnostic], AnswersKept]:
         unsupported = UnsupportedOperator(message="no translation", place=at(model, DROPOUT), fix="write it otherwise")
-        return [*findings(model, text), unsupported], Kept()
+        return [*findings(model, text), unsupported], AnswersKept()
 
     sought = search(model, judge)
     assert len(sought.state.taken) == 2
@@ -137,16 +137,16 @@ def test_nothing_is_offered_while_another_finding_has_no_fix(model: Path) -> Non
 
 
 def test_a_change_that_is_meant_may_change_the_answers(model: Path) -> None:
-    def judge(text: str) -> tuple[list[Diagnostic], Kept]:
+    def judge(text: str) -> tuple[list[Diagnostic], AnswersKept]:
         random = NotDeterministic(message="two runs differ", place=at(model, DROPOUT))
-        return ([] if "self.training" in text else [random]), Kept(0, "values 2 instead of 3")
+        return ([] if "self.training" in text else [random]), AnswersKept(0, "values 2 instead of 3")
 
     assert search(model, judge).found_a_way
 
 
 def test_a_line_is_known_by_where_it_has_moved_to(model: Path) -> None:
     source = SourceFile.read(model)
-    state = State(Command("model.py:Net"), {model: source})
+    state = SearchState(Command("model.py:Net"), {model: source})
     above = [Edit(model, source.line_start(2), source.line_start(2), "import numpy\nimport os\n")]
     assert moved(Where(str(model), LOOP), state, above) == LOOP + 2
     below = [Edit(model, source.line_start(LOOP), source.line_start(LOOP), "\n")]
@@ -156,11 +156,14 @@ def test_a_line_is_known_by_where_it_has_moved_to(model: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        (Kept(3), "eager gives what it gave before on 3 inputs"),
-        (Kept(), "there is no answer to be kept"),
-        (Kept(1, "values 2 instead of 3"), "on 1 input, and otherwise: values 2 instead of 3"),
-        (Kept(2, "shape [1]", only_at_one=True), "on 2 inputs, and at a size of 1, which was spread before: shape [1]"),
+        (AnswersKept(3), "eager gives what it gave before on 3 inputs"),
+        (AnswersKept(), "there is no answer to be kept"),
+        (AnswersKept(1, "values 2 instead of 3"), "on 1 input, and otherwise: values 2 instead of 3"),
+        (
+            AnswersKept(2, "shape [1]", only_at_one=True),
+            "on 2 inputs, and at a size of 1, which was spread before: shape [1]",
+        ),
     ],
 )
-def test_it_is_said_whether_answers_stay(kept: Kept, said: str) -> None:
-    assert held_against_before(Outcome(Report(model="Net"), kept=kept)).endswith(said)
+def test_it_is_said_whether_answers_stay(kept: AnswersKept, said: str) -> None:
+    assert held_against_before(TrialOutcome(Report(model="Net"), kept=kept)).endswith(said)

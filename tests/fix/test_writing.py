@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from trueport.errors import UsageError
-from trueport.fix.edit import Change, Edit, SourceFile, applied
+from trueport.fix.edit import Edit, FileChange, SourceFile, applied
 from trueport.fix.writing import is_installed, write_changes
 
 
-def change(path: Path, text: str) -> Change:
+def change(path: Path, text: str) -> FileChange:
     before = SourceFile.read(path)
-    return Change(before, applied(before, [Edit(before.path, 0, len(before.text), text)]))
+    return FileChange(before, applied(before, [Edit(before.path, 0, len(before.text), text)]))
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import torch
 
 from trueport.diagnostics import Severity
 from trueport.errors import UsageError
-from trueport.load.job import Job, LeafKind
+from trueport.load.job import Job
 from trueport.load.request import make_job
+from trueport.load.values import LeafKind
 
 X = torch.ones(2, 3)
 

@@ -15,8 +15,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, StructureMismatch, flatten
+from trueport.load.values import LeafKind
 
 Point = namedtuple("Point", ["x", "y"])
 

@@ -10,7 +10,7 @@ from onnxscript import opset20
 from tests.lower.through_onnx import graph_of, run
 from trueport.lower import table
 from trueport.lower.lower import lower
-from trueport.lower.table import Style, is_leaf, is_supported, op, translation_for
+from trueport.lower.table import CallingStyle, is_leaf, is_supported, op, translation_for
 
 aten = torch.ops.aten
 
@@ -55,9 +55,9 @@ def exported(custom=None):
 
 
 def test_ours_come_before_torchlib_and_nobody_knows_the_rest():
-    assert translation_for(aten.linear.default).style is Style.BUILDER
+    assert translation_for(aten.linear.default).style is CallingStyle.BUILDER
     assert translation_for(aten.einsum.default) is None
-    assert translation_for(aten.hann_window.default).style is Style.TORCHLIB
+    assert translation_for(aten.hann_window.default).style is CallingStyle.TORCHLIB
     assert not is_supported(TWICE)
 
 

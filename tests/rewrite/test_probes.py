@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trueport.rewrite.probes import probed
-from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site
+from trueport.rewrite.running.probe_runtime import WATCH, DecisionKind, Site
 
 
 class Notes:
@@ -177,7 +177,7 @@ def test_unwatched_probes_hand_everything_through():
 def test_a_place_knows_its_line_its_kind_and_its_numbers():
     with probed([grade.__code__]) as sites:
         first = sites[0]
-    assert (first.line, first.kind, first.function) == (grade.__code__.co_firstlineno + 1, Kind.IF, "grade")
+    assert (first.line, first.kind, first.function) == (grade.__code__.co_firstlineno + 1, DecisionKind.IF, "grade")
     assert {10, 13} <= set(first.constants)
 
 

@@ -9,7 +9,8 @@ import onnx
 import torch
 from onnx import TensorProto, helper
 
-from trueport.load.job import AxisSize, FreeSize, Job, Leaf, LeafKind
+from trueport.load.job import AxisSize, FreeSize, Job, Leaf
+from trueport.load.values import LeafKind
 
 FLOAT, INT64, BOOL, BFLOAT16 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.BFLOAT16
 

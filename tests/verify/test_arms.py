@@ -12,7 +12,7 @@ from trueport.capture.trace import capture
 from trueport.diagnostics.base import Severity
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
-from trueport.verify.decisions.regions import Recording, alone
+from trueport.verify.decisions.regions import RegionRecording, alone
 
 ATEN = torch.ops.aten
 
@@ -95,7 +95,7 @@ def test_a_region_alone_gives_what_it_gives_inside():
     graph = capture(job, is_leaf)
     loop = next(node for node in graph.root.nodes if node.regions)
     body = alone(graph, loop.regions[0])
-    recording = Recording(rounds={loop.regions[0]: body})
+    recording = RegionRecording(rounds={loop.regions[0]: body})
     x = torch.tensor([0.5, -2.0, 4.0])
     whole = recording.run(graph, {"x": x, "n": 3})
     rounds = recording.seen[body]
@@ -110,6 +110,6 @@ def test_an_arm_inside_a_loop_is_noted_whenever_its_branch_is_met():
     graph = capture(job, is_leaf)
     branch = next(node for node in graph.root.walk() if len(node.regions) == 2)
     arm = alone(graph, branch.regions[1])
-    recording = Recording(arms={branch: [arm]})
+    recording = RegionRecording(arms={branch: [arm]})
     recording.run(graph, {"x": torch.ones(4), "n": 3})
     assert len(recording.seen[arm]) == 3

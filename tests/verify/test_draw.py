@@ -8,7 +8,8 @@ import random
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf
-from trueport.load.job import AxisSize, FreeSize, Leaf, LeafKind
+from trueport.load.job import AxisSize, FreeSize, Leaf
+from trueport.load.values import LeafKind
 from trueport.verify.inputs.draw import Drawn, draw
 from trueport.verify.inputs.moves import Candidate, Move, Mover, What
 from trueport.verify.inputs.named import Named

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from onnx import TensorProto, helper
 
+from trueport.verify.judging import evaluator
 from trueport.verify.judging.second_opinion import _library_folders
-from trueport.verify.runtime import evaluator
 
 GIGABYTE = 1 << 30
 

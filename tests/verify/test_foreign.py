@@ -10,8 +10,8 @@ from torch.export import Dim
 
 import trueport
 from tests.verify.onnx_models import FLOAT, INT64, port, scaled, write
-from trueport.load.job import LeafKind
 from trueport.load.request import make_job
+from trueport.load.values import LeafKind
 from trueport.source import Where
 from trueport.verify.decisions.instrument import functions_run_by
 from trueport.verify.runtime.matching import DoesNotFit, match_inputs, match_outputs, with_sizes_of

@@ -6,7 +6,7 @@ import torch
 
 import trueport
 from trueport.capture.graph import Control
-from trueport.verify.decisions.regions import Recording, alone
+from trueport.verify.decisions.regions import RegionRecording, alone
 
 
 def test_a_loop_without_end_is_left_after_the_rounds_that_are_noted():
@@ -20,6 +20,6 @@ def test_a_loop_without_end_is_left_after_the_rounds_that_are_noted():
     graph = trueport.export(model, (torch.ones(3),), verify=False)._graph
     (body,) = (node.regions[0] for node in graph.root.walk() if node.op is Control.LOOP)
     rounds = {body: alone(graph, body)}
-    recording = Recording(rounds=rounds, most=5)
+    recording = RegionRecording(rounds=rounds, most=5)
     recording.note(graph, {"x": torch.zeros(3)})
     assert len(recording.seen[rounds[body]]) == 5

@@ -8,7 +8,7 @@ import torch
 from tests.verify.onnx_models import job, leaf
 from trueport.load.job import AxisSize, FreeSize
 from trueport.rewrite.probes import probed
-from trueport.rewrite.running.probe_runtime import Kind
+from trueport.rewrite.running.probe_runtime import DecisionKind
 from trueport.verify.decisions.search import Search
 from trueport.verify.decisions.tally import way_words
 from trueport.verify.decisions.trail import Overstayed, followed
@@ -129,7 +129,7 @@ def test_every_way_is_found(function, leaves):
 def test_a_loop_of_no_rounds_of_one_and_of_more():
     tally, _, _ = looked_for(until_enough, leaf("x", torch.rand(3)))
     (decision,) = tally.decisions()
-    assert decision.site.kind is Kind.WHILE
+    assert decision.site.kind is DecisionKind.WHILE
     assert all(decision.counts)
 
 

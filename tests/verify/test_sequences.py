@@ -14,7 +14,7 @@ from torch import nn
 
 import trueport
 from tests.verify.onnx_models import FLOAT, INT64, port, write
-from trueport.load.job import LeafKind
+from trueport.load.values import LeafKind
 from trueport.verify.judging.compare import DifferenceKind, judge, tolerance_for
 from trueport.verify.judging.yardstick import rejudged
 from trueport.verify.runtime.open_lists import fits, readings

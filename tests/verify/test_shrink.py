@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf, scaled
-from trueport.verify.faults.evidence import DATA, Call, Evidence
+from trueport.verify.faults.evidence import DATA, ComparedCall, Evidence
 from trueport.verify.faults.shrink import in_words, smallest
 from trueport.verify.inputs.moves import Candidate
 from trueport.verify.inputs.sizes import example_sizes, groups_of
@@ -72,7 +72,7 @@ def test_words():
 def test_the_script_shows_the_difference(tmp_path):
     path = scaled(tmp_path / "m.onnx", 3.0)
     x = torch.tensor([[1.0, 2.0, 3.0]])
-    told = Evidence(tmp_path / "shown").kept(path, Call({"x": from_torch(x)}, [2 * x]), ["y"])
+    told = Evidence(tmp_path / "shown").kept(path, ComparedCall({"x": from_torch(x)}, [2 * x]), ["y"])
     script = tmp_path / "shown" / "show_difference.py"
     assert told.words == f"to see it: python {script}"
     assert len(script.read_text().splitlines()) <= 10

@@ -18,8 +18,8 @@ from trueport.capture.branches.control_flow import ControlFlow
 from trueport.capture.branches.higher_order import higher_order_functions
 from trueport.capture.decompositions.adaptations import adapted
 from trueport.capture.effects.caches import caches_left_alone
-from trueport.capture.effects.snapshot import Snapshot, Surroundings
-from trueport.capture.effects.state import ReadsState, State, settle_state
+from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
+from trueport.capture.effects.state import ReadsState, StateMode, settle_state
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Restart, is_carried
 from trueport.capture.python.arrays import arrays_of_traced_numbers
 from trueport.capture.python.lending import lent_builtins
@@ -39,8 +39,9 @@ from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError
-from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.job import Job, Leaf
 from trueport.load.unscripted import unscripted
+from trueport.load.values import LeafKind
 from trueport.rewrite.functions import Rewriting
 from trueport.rewrite.readable import readable
 from trueport.rewrite.running.runtime import TRACE
@@ -53,6 +54,7 @@ from trueport.torch_internals import (
     unvalidated_distributions,
 )
 from trueport.torch_internals.flex import flex_attention_in_operators
+from trueport.torch_internals.symbolic import expr_of
 
 _LOG = logging.getLogger("trueport.capture")
 """A line for each trace that was begun anew. Nobody hears it unless asked for: `--debug` asks."""
@@ -72,7 +74,7 @@ class Traced:
 def capture(
     job: Job,
     is_leaf: IsLeaf,
-    state: State = State.REFUSE,
+    state: StateMode = StateMode.REFUSE,
     sizes: Mapping[str, int] | None = None,
     *,
     libraries: bool = False,
@@ -87,7 +89,7 @@ def capture(
         return _capture(job, is_leaf, state, sizes or {}, libraries)
 
 
-def _capture(job: Job, is_leaf: IsLeaf, state: State, sizes: Mapping[str, int], libraries: bool) -> Graph:
+def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, int], libraries: bool) -> Graph:
     rewriting = Rewriting()
     demand, careful = Demand(rewriting, libraries), False
     fickle: frozenset[MemoryKey] = frozenset()
@@ -134,14 +136,14 @@ def _noted(number: int, again: Restarting) -> Restart:
 def _trace(
     job: Job,
     is_leaf: IsLeaf,
-    state: State,
+    state: StateMode,
     sizes: Mapping[str, int],
     careful: bool,
     demand: Demand,
     fickle: frozenset[MemoryKey],
 ) -> Graph:
     tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
-    snapshot, around = Snapshot(job.model), Surroundings(job.model)
+    snapshot, around = AttributeSnapshot(job.model), Surroundings(job.model)
     demand.begin()
     try:
         with (
@@ -275,7 +277,7 @@ def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
         elif isinstance(leaf.value, (bool, int, float)):
             number = tracer.symbols.number(leaf.name, leaf.value)
             arguments.append(number)
-            expr = number.node.expr
+            expr = expr_of(number)
             symbol = expr.args[0] if isinstance(leaf.value, bool) else expr
             inputs.append(GraphInput(leaf.name, Number(symbol, type(leaf.value)), leaf))
         else:
@@ -295,7 +297,9 @@ def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[s
     return lengths
 
 
-def _finish(job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: Snapshot, state: State) -> Graph:
+def _finish(
+    job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: AttributeSnapshot, state: StateMode
+) -> Graph:
     results = outputs_of(tracer, returned)
     diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
     settled = settle_state(tracer, snapshot, state, [read for output in results.outputs for read in output.reads])

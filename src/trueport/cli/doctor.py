@@ -22,7 +22,7 @@ Fact = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Examined:
+class DoctorFinding:
     """Something that the doctor looked at: what it says, and what is wrong with it."""
 
     title: str
@@ -67,17 +67,17 @@ def parse_target(text: str) -> tuple[int, int] | int:
     raise usage_error(f"--target {text} is not understood", fix="write onnxruntime==1.17 or opset==19")
 
 
-def versions() -> Examined:
+def versions() -> DoctorFinding:
     from trueport.examine.versions import NEEDED, installed, versions_found
 
     facts = [("trueport", __version__)]
     facts += [(name, f"{installed(name) or 'not installed'}  (needs {wanted})") for name, wanted in NEEDED.items()]
     found = versions_found()
     pairs = "see below" if found else "no known bad pair"
-    return Examined("versions", (*facts, ("together", pairs)), found)
+    return DoctorFinding("versions", (*facts, ("together", pairs)), found)
 
 
-def runtime() -> Examined:
+def runtime() -> DoctorFinding:
     """The installed runtime, asked by loading small models."""
     import onnxruntime
 
@@ -86,7 +86,7 @@ def runtime() -> Examined:
 
     loads = f"opsets up to {highest()}, IR versions up to {highest_ir_version()}"
     writes = f"opsets {LOWEST} to {highest()}; by default {DEFAULT_OPSET}, in a file of IR version"
-    return Examined(
+    return DoctorFinding(
         f"this machine's runtime: onnxruntime {onnxruntime.__version__}",
         (
             ("loads", loads),
@@ -96,15 +96,15 @@ def runtime() -> Examined:
     )
 
 
-def leftovers() -> Examined:
+def leftovers() -> DoctorFinding:
     """What killed runs left among the temporary files and in the working folder is removed."""
     places = (Path(tempfile.gettempdir()), Path.cwd())
     found = [f"removed {path}" for place in places for path in temporary.clear(place)]
     heads = ("left by killed runs", *[""] * (len(found) - 1))
-    return Examined("temporary files", tuple(zip(heads, found or ["nothing"], strict=True)))
+    return DoctorFinding("temporary files", tuple(zip(heads, found or ["nothing"], strict=True)))
 
 
-def target_runtime(release: tuple[int, int]) -> Examined:
+def target_runtime(release: tuple[int, int]) -> DoctorFinding:
     """Whether another release of the runtime loads what is written."""
     from trueport.api import DEFAULT_OPSET
     from trueport.lower.opsets import LOWEST, highest, ir_version_for
@@ -129,18 +129,18 @@ def target_runtime(release: tuple[int, int]) -> Examined:
         refused = OpsetUnsupported(
             message=f"{name} loads no opset that trueport writes ({LOWEST} and newer)", fix=f"install {needs} there"
         )
-        return Examined(f"target: {name}", tuple(facts), (refused,))
+        return DoctorFinding(f"target: {name}", tuple(facts), (refused,))
     facts.append(("can be used", _range(fitting)))
     if DEFAULT_OPSET in fitting:
-        return Examined(f"target: {name}", tuple(facts))
+        return DoctorFinding(f"target: {name}", tuple(facts))
     too_new = OpsetUnsupported(
         message=f"{name} does not load opset {DEFAULT_OPSET}, which is written by default",
         fix=f"export with --opset {fitting[-1]}",
     )
-    return Examined(f"target: {name}", tuple(facts), (too_new,))
+    return DoctorFinding(f"target: {name}", tuple(facts), (too_new,))
 
 
-def target_opset(opset: int) -> Examined:
+def target_opset(opset: int) -> DoctorFinding:
     """Whether a model can be written in this opset, and who loads it."""
     from trueport.lower.opsets import LOWEST, highest, ir_version_for
     from trueport.lower.runtimes import first_release_for
@@ -150,9 +150,9 @@ def target_opset(opset: int) -> Examined:
             message=f"opset {opset} is not written; {LOWEST} to {highest()} are",
             fix=f"export with --opset {LOWEST if opset < LOWEST else highest()}",
         )
-        return Examined(f"target: opset {opset}", (("written", "no"),), (refused,))
+        return DoctorFinding(f"target: opset {opset}", (("written", "no"),), (refused,))
     oldest = first_release_for(opset, ir_version_for(opset))
-    return Examined(
+    return DoctorFinding(
         f"target: opset {opset}",
         (
             ("written", f"yes, with --opset {opset}, in a file of IR version {ir_version_for(opset)}"),
@@ -161,7 +161,7 @@ def target_opset(opset: int) -> Examined:
     )
 
 
-def _lines(part: Examined) -> Iterator[str]:
+def _lines(part: DoctorFinding) -> Iterator[str]:
     width = max((len(head) for head, _ in part.facts), default=0)
     yield part.title
     yield from (f"  {head:<{width}}  {text}" for head, text in part.facts)

@@ -17,7 +17,7 @@ from trueport import temporary
 from trueport.cli.trial_child import TrialRequest
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.fix.command import Command
-from trueport.fix.outcome import Files, Outcome, Trial
+from trueport.fix.outcome import Files, Trial, TrialOutcome
 from trueport.report import Report
 
 _LEAST_PATIENCE = 120.0
@@ -72,7 +72,7 @@ def trials(nursery: Nursery | None = None) -> Iterator[Trial]:
     with temporary.folder() as folder:
         took: list[float] = []
 
-        def trial(files: Files, command: Command) -> Outcome:
+        def trial(files: Files, command: Command) -> TrialOutcome:
             patience = max(_LEAST_PATIENCE, 5 * took[0]) if took else None
             began = time.monotonic()
             outcome = _run(home, folder, files, command, first=not took, patience=patience)
@@ -86,7 +86,9 @@ def trials(nursery: Nursery | None = None) -> Iterator[Trial]:
                 home.close()
 
 
-def _run(home: Nursery, folder: Path, files: Files, command: Command, first: bool, patience: float | None) -> Outcome:
+def _run(
+    home: Nursery, folder: Path, files: Files, command: Command, first: bool, patience: float | None
+) -> TrialOutcome:
     request, outcome = folder / "trial.request", folder / "trial.outcome"
     outcome.unlink(missing_ok=True)
     given = {str(path): source for path, source in files.items()}
@@ -99,10 +101,10 @@ def _run(home: Nursery, folder: Path, files: Files, command: Command, first: boo
         trace = errors.read_text(errors="replace") if errors.exists() else ""
         last = trace.strip().splitlines()[-1] if trace.strip() else "without a word"
         return _failed(command, f"the process that tried the model ended with {ended}: {last}", trace)
-    found: Outcome = pickle.loads(outcome.read_bytes())
+    found: TrialOutcome = pickle.loads(outcome.read_bytes())
     return found
 
 
-def _failed(command: Command, message: str, trace: str) -> Outcome:
+def _failed(command: Command, message: str, trace: str) -> TrialOutcome:
     fault = OurFault(message=message, fix="this is not a fault of your model: please report it", trace=trace)
-    return Outcome(Report(model=command.target, diagnostics=(fault,)), unusable=True)
+    return TrialOutcome(Report(model=command.target, diagnostics=(fault,)), unusable=True)

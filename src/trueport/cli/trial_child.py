@@ -27,7 +27,7 @@ from trueport.errors import UsageError
 from trueport.fix import overlay
 from trueport.fix.command import Command
 from trueport.fix.edit import SourceFile
-from trueport.fix.outcome import Kept, Outcome
+from trueport.fix.outcome import AnswersKept, TrialOutcome
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.source import Where
@@ -89,7 +89,7 @@ def _run(path: Path) -> NoReturn:
         os._exit(ended)
 
 
-def _tried(trial: TrialRequest) -> Outcome:
+def _tried(trial: TrialRequest) -> TrialOutcome:
     import torch
 
     command = trial.command
@@ -99,7 +99,7 @@ def _tried(trial: TrialRequest) -> Outcome:
     try:
         request = read_request(target=command.target, inputs=command.inputs, dims=command.dims, **options)
     except UsageError as refused:
-        return Outcome(_refused(command, refused), unusable=True)
+        return TrialOutcome(_refused(command, refused), unusable=True)
     from trueport.api import check
 
     try:
@@ -109,8 +109,8 @@ def _tried(trial: TrialRequest) -> Outcome:
     forward, target = _definition(type(request.model).forward), _target(request.model, command.target)
     job = _job(request)
     if job is None:
-        return Outcome(report, forward=forward, target=target)
-    return Outcome(report, _scene(job, report.diagnostics, forward), _kept(job, trial, report), forward, target)
+        return TrialOutcome(report, forward=forward, target=target)
+    return TrialOutcome(report, _scene(job, report.diagnostics, forward), _kept(job, trial, report), forward, target)
 
 
 def _refused(command: Command, refused: UsageError) -> Report:
@@ -127,15 +127,15 @@ def _job(request: Request) -> Job | None:
         return None
 
 
-def _kept(job: Job, trial: TrialRequest, report: Report) -> Kept:
+def _kept(job: Job, trial: TrialRequest, report: Report) -> AnswersKept:
     """Note what eager answers, the first time; later, whether it still does."""
     from trueport.verify.answers import answers, kept
 
     if trial.first:
         trial.answers.write_bytes(pickle.dumps(answers(job, _numbers_near(report.diagnostics))))
-        return Kept()
+        return AnswersKept()
     compared = kept(job, pickle.loads(trial.answers.read_bytes()))
-    return Kept(compared.same, compared.different, compared.only_at_one)
+    return AnswersKept(compared.same, compared.different, compared.only_at_one)
 
 
 def _scene(job: Job, found: Iterable[Diagnostic], forward: Where | None) -> Scene:

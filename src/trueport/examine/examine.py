@@ -32,8 +32,9 @@ from trueport.examine.same import same_outputs
 from trueport.examine.scripted import scripted_decisions
 from trueport.examine.state import Snapshot
 from trueport.load.containers import type_name
-from trueport.load.job import Job, LeafKind
+from trueport.load.job import Job
 from trueport.load.structures import flatten
+from trueport.load.values import LeafKind
 from trueport.source import Place, Where
 
 _MORE_RUNS = 5

@@ -12,15 +12,15 @@ import torch
 from trueport.examine.limits import within
 from trueport.examine.run import run_eager
 from trueport.load.job import Job
-from trueport.source.scene import Held, Line
+from trueport.source.scene import Line, NamedValue
 
 _PATIENCE = 20.0
 
 
-def names_at(job: Job, values: Sequence[object], lines: Collection[Line]) -> dict[Line, dict[str, Held]]:
+def names_at(job: Job, values: Sequence[object], lines: Collection[Line]) -> dict[Line, dict[str, NamedValue]]:
     """What the names held when eager first came to each of `lines`. What eager raises ends the watch, no more."""
     files = {file for file, _ in lines}
-    found: dict[Line, dict[str, Held]] = {}
+    found: dict[Line, dict[str, NamedValue]] = {}
 
     def at_line(frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
         line = (frame.f_code.co_filename, frame.f_lineno)
@@ -43,7 +43,7 @@ def names_at(job: Job, values: Sequence[object], lines: Collection[Line]) -> dic
     return found
 
 
-def _names(frame: FrameType) -> dict[str, Held]:
+def _names(frame: FrameType) -> dict[str, NamedValue]:
     found = {name: held for name, value in frame.f_locals.items() if (held := _held(value)) is not None}
     owner = frame.f_locals.get("self")
     if isinstance(owner, torch.nn.Module):
@@ -52,9 +52,9 @@ def _names(frame: FrameType) -> dict[str, Held]:
     return found
 
 
-def _held(value: object) -> Held | None:
+def _held(value: object) -> NamedValue | None:
     if isinstance(value, torch.Tensor):
-        return Held(dtype=str(value.dtype), shape=tuple(value.shape))
+        return NamedValue(dtype=str(value.dtype), shape=tuple(value.shape))
     if isinstance(value, int | float):
-        return Held(number=value)
+        return NamedValue(number=value)
     return None

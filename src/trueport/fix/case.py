@@ -13,7 +13,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.fix.command import Command
 from trueport.fix.edit import Edit, SourceFile
 from trueport.source import Where
-from trueport.source.scene import Held, Scene
+from trueport.source.scene import NamedValue, Scene
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Node = TypeVar("Node", bound=ast.AST)
@@ -55,7 +55,7 @@ class Case:
         return dict(self.found.facts)
 
     @cached_property
-    def names(self) -> dict[str, tuple[Held, ...]]:
+    def names(self) -> dict[str, tuple[NamedValue, ...]]:
         """What the names around the line held, once for each size that eager was run with."""
         return self.scene.at((self.where.file, self.where.line))
 

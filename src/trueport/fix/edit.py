@@ -121,19 +121,19 @@ def applied(source: SourceFile, edits: Iterable[Edit]) -> SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A file before and after."""
 
     before: SourceFile
     after: SourceFile
 
 
-def unified_diff(changes: Sequence[Change], folder: Path | None = None) -> str:
+def unified_diff(changes: Sequence[FileChange], folder: Path | None = None) -> str:
     """What `git diff` would show; paths are told from `folder` where they are below it. '' where nothing changes."""
     return "".join(_diff(change, folder or Path.cwd()) for change in changes if change.before.text != change.after.text)
 
 
-def _diff(change: Change, folder: Path) -> str:
+def _diff(change: FileChange, folder: Path) -> str:
     path = change.before.path
     name = str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
     lines = difflib.unified_diff(_shown(change.before), _shown(change.after), f"a/{name}", f"b/{name}")

@@ -14,7 +14,7 @@ from trueport.source.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class AnswersKept:
     """Whether eager gives what it gave before the edits, on inputs that it accepted then."""
 
     same: int = 0
@@ -25,12 +25,12 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """One trial: what was found, what the names held at the lines of the findings, and whether answers were kept."""
 
     report: Report
     scene: Scene = field(default_factory=Scene)
-    kept: Kept = field(default_factory=Kept)
+    kept: AnswersKept = field(default_factory=AnswersKept)
     forward: Where | None = None
     """The first line of the model's forward."""
     target: Where | None = None
@@ -45,5 +45,5 @@ class Outcome:
 
 Files = Mapping[Path, SourceFile]
 """Files with other content than on disk."""
-Trial = Callable[[Files, Command], Outcome]
+Trial = Callable[[Files, Command], TrialOutcome]
 """Check a model in a process of its own, with some files as they would be."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.fix.case import Case, Proposal
 from trueport.fix.command import Command
-from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied
-from trueport.fix.outcome import Outcome, Trial
+from trueport.fix.edit import Edit, EditsOverlap, FileChange, SourceFile, applied
+from trueport.fix.outcome import Trial, TrialOutcome
 from trueport.fix.registry import fixes_for
 from trueport.fix.writing import is_installed
 from trueport.source import Where
@@ -31,7 +31,7 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class State:
+class SearchState:
     """The source and the command as they would be, and why."""
 
     command: Command
@@ -41,7 +41,7 @@ class State:
     def source(self, path: Path) -> SourceFile:
         return self.files[path] if path in self.files else SourceFile.read(path)
 
-    def with_(self, attempts: Sequence[Attempt]) -> State:
+    def with_(self, attempts: Sequence[Attempt]) -> SearchState:
         """The state after these proposals. Raises EditsOverlap where they cannot be made together."""
         edits = [edit for _, proposal in attempts for edit in proposal.edits]
         files = {path: applied(self.source(path), edits) for path in {edit.path for edit in edits}}
@@ -51,23 +51,23 @@ class State:
                 if command != self.command:
                     raise EditsOverlap("two fixes want to change the command")
                 command = proposal.command
-        return State(command, {**self.files, **files}, (*self.taken, *attempts))
+        return SearchState(command, {**self.files, **files}, (*self.taken, *attempts))
 
 
 @dataclass(frozen=True)
 class Sought:
     """What came of the search. The edits are to be offered only where `after` is faithful."""
 
-    before: Outcome
-    after: Outcome
-    state: State
+    before: TrialOutcome
+    after: TrialOutcome
+    state: SearchState
     asked: Command
     rejected: tuple[tuple[Diagnostic, Proposal, str], ...] = ()
     """Proposals that were tried in vain, each with the reason."""
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        return tuple(Change(SourceFile.read(path), source) for path, source in sorted(self.state.files.items()))
+    def changes(self) -> tuple[FileChange, ...]:
+        return tuple(FileChange(SourceFile.read(path), source) for path, source in sorted(self.state.files.items()))
 
     @property
     def found_a_way(self) -> bool:
@@ -87,7 +87,7 @@ class _Search:
         self._rejected: list[tuple[Diagnostic, Proposal, str]] = []
 
     def run(self) -> Sought:
-        state = State(self._asked)
+        state = SearchState(self._asked)
         before = outcome = self._try(state)
         while self._trials < MOST_TRIALS:
             chosen = self._choose(state, outcome)
@@ -96,11 +96,11 @@ class _Search:
             state, outcome = self._round(state, outcome, chosen)
         return Sought(before, outcome, state, self._asked, tuple(self._rejected))
 
-    def _try(self, state: State) -> Outcome:
+    def _try(self, state: SearchState) -> TrialOutcome:
         self._trials += 1
         return self._trial(state.files, state.command)
 
-    def _choose(self, state: State, outcome: Outcome) -> list[Attempt]:
+    def _choose(self, state: SearchState, outcome: TrialOutcome) -> list[Attempt]:
         """For each finding the next proposal, as far as they can be made together. Errors first, then warnings."""
         for weight in (Severity.ERROR, Severity.WARNING):
             chosen: list[Attempt] = []
@@ -118,7 +118,7 @@ class _Search:
                 return chosen
         return []
 
-    def _proposals(self, state: State, outcome: Outcome, found: Diagnostic) -> Iterator[Proposal]:
+    def _proposals(self, state: SearchState, outcome: TrialOutcome, found: Diagnostic) -> Iterator[Proposal]:
         case = _case(state, outcome, found)
         if case is None:
             return
@@ -127,7 +127,9 @@ class _Search:
                 if _key(case, proposal) not in self._tried and not _touches_a_library(proposal):
                     yield proposal
 
-    def _round(self, state: State, outcome: Outcome, chosen: list[Attempt]) -> tuple[State, Outcome]:
+    def _round(
+        self, state: SearchState, outcome: TrialOutcome, chosen: list[Attempt]
+    ) -> tuple[SearchState, TrialOutcome]:
         """Take the chosen proposals together, or, where that fails, those of them that hold by themselves."""
         together = state.with_(chosen)
         after = self._try(together)
@@ -149,14 +151,14 @@ class _Search:
                 return alone, after  # the others are chosen again from what is left
         return state, outcome
 
-    def _reject(self, state: State, outcome: Outcome, attempt: Attempt, why: str) -> None:
+    def _reject(self, state: SearchState, outcome: TrialOutcome, attempt: Attempt, why: str) -> None:
         case = _case(state, outcome, attempt[0])
         assert case is not None
         self._tried.add(_key(case, attempt[1]))
         self._rejected.append((*attempt, why))
 
 
-def _case(state: State, outcome: Outcome, found: Diagnostic) -> Case | None:
+def _case(state: SearchState, outcome: TrialOutcome, found: Diagnostic) -> Case | None:
     """None where there is no source of the user's to look at."""
     where = found.where or outcome.forward
     if where is not None and where.is_installed:
@@ -184,7 +186,7 @@ def _touches_a_library(proposal: Proposal) -> bool:
     return any(is_installed(edit.path) for edit in proposal.edits)
 
 
-def _why_not(before: Outcome, after: Outcome, state: State, attempts: Sequence[Attempt]) -> str:
+def _why_not(before: TrialOutcome, after: TrialOutcome, state: SearchState, attempts: Sequence[Attempt]) -> str:
     """Why these proposals are not to be taken; '' where they are."""
     for found, _ in attempts:
         if _still_there(found, after, state, attempts):
@@ -207,7 +209,7 @@ def _stage(found: Diagnostic) -> int:
     return _STAGES.index(found.code) if found.code in _STAGES else len(_STAGES)
 
 
-def _still_there(found: Diagnostic, after: Outcome, state: State, attempts: Sequence[Attempt]) -> bool:
+def _still_there(found: Diagnostic, after: TrialOutcome, state: SearchState, attempts: Sequence[Attempt]) -> bool:
     same = [one for one in after.report.diagnostics if (one.code, one.weight) == (found.code, found.weight)]
     if found.where is None:
         return any(one.message == found.message for one in same)
@@ -215,7 +217,7 @@ def _still_there(found: Diagnostic, after: Outcome, state: State, attempts: Sequ
     return any(one.where is not None and (one.where.file, one.where.line) == (found.where.file, line) for one in same)
 
 
-def moved(where: Where, state: State, edits: Sequence[Edit]) -> int:
+def moved(where: Where, state: SearchState, edits: Sequence[Edit]) -> int:
     """The number that a line has after the edits."""
     path = Path(where.file).resolve()
     mine = {edit for edit in edits if edit.path == path}

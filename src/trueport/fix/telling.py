@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic
-from trueport.fix.outcome import Outcome
+from trueport.fix.outcome import TrialOutcome
 from trueport.fix.registry import fixes_for
 from trueport.fix.search import Sought
 from trueport.report.text import tally
@@ -20,12 +20,12 @@ def taken(sought: Sought) -> Iterator[str]:
             yield f"      note: {proposal.changes}"
 
 
-def verified(outcome: Outcome) -> str:
+def verified(outcome: TrialOutcome) -> str:
     """What stands behind a verdict."""
     return f"it exports, {tally(outcome.report.checks)}"
 
 
-def held_against_before(outcome: Outcome) -> str:
+def held_against_before(outcome: TrialOutcome) -> str:
     """Whether eager still answers as it did before the edits."""
     kept = outcome.kept
     inputs = f"{kept.same} input{'' if kept.same == 1 else 's'}"

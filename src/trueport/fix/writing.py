@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
-from trueport.fix.edit import Change
+from trueport.fix.edit import FileChange
 
 
 def is_installed(path: Path) -> bool:
@@ -22,7 +22,7 @@ def is_installed(path: Path) -> bool:
     return bool(in_packages) or any(path.resolve().is_relative_to(place) for place in places)
 
 
-def write_changes(changes: Sequence[Change]) -> tuple[Path, ...]:
+def write_changes(changes: Sequence[FileChange]) -> tuple[Path, ...]:
     """Write every changed file, or none. Raises UsageError where one is not the user's, or is not as it was read."""
     changed = [change for change in changes if change.before.text != change.after.text]
     for change in changed:
@@ -35,7 +35,7 @@ def write_changes(changes: Sequence[Change]) -> tuple[Path, ...]:
     return tuple(change.before.path for change in changed)
 
 
-def _refuse(change: Change) -> None:
+def _refuse(change: FileChange) -> None:
     path = change.before.path
     if is_installed(path):
         raise _fault(f"{path} belongs to an installed library and is not edited", "copy the code into your project")
@@ -48,7 +48,7 @@ def _refuse(change: Change) -> None:
 
 
 @contextlib.contextmanager
-def _beside(change: Change) -> Iterator[Path]:
+def _beside(change: FileChange) -> Iterator[Path]:
     """The new content in a file of its own in the same folder, with the old one's permissions; gone afterwards."""
     path = change.before.path
     try:

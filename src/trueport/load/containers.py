@@ -19,18 +19,18 @@ from trueport.load.values import OPEN_NAMESPACES, attributes_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One step from a container to a part: as the user writes it (`["ids"]`), and its word in a name (`ids`)."""
 
     path: str
     word: str
 
     @classmethod
-    def item(cls, key: object) -> Step:
+    def item(cls, key: object) -> PathStep:
         return cls(f'["{key}"]' if isinstance(key, str) else f"[{key!r}]", str(key))
 
     @classmethod
-    def attribute(cls, name: str) -> Step:
+    def attribute(cls, name: str) -> PathStep:
         return cls(f".{name}", name)
 
 
@@ -44,7 +44,7 @@ class Container:
 
     cls: type
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[PathStep]:
         raise NotImplementedError
 
     def open(self, value: object) -> list[object]:
@@ -86,8 +86,8 @@ class Items(Container):
     def of(cls, value: Sequence[object]) -> Items:
         return cls(kind_of_container(value), len(value), value.maxlen if isinstance(value, deque) else None)
 
-    def steps(self) -> list[Step]:
-        return [Step.item(i) for i in range(self.length)]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.item(i) for i in range(self.length)]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)
@@ -132,8 +132,8 @@ class Fields(Container):
             return cls(kind, names)
         return None
 
-    def steps(self) -> list[Step]:
-        return [Step.attribute(name) for name in self.names]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.attribute(name) for name in self.names]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)
@@ -165,8 +165,8 @@ class Keys(Container):
     def items_are_attributes(self) -> bool:
         return dataclasses.is_dataclass(self.cls)
 
-    def steps(self) -> list[Step]:
-        return [Step.attribute(str(k)) if self.items_are_attributes else Step.item(k) for k in self.keys]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.attribute(str(k)) if self.items_are_attributes else PathStep.item(k) for k in self.keys]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)
@@ -219,8 +219,8 @@ class Attributes(Container):
         names = tuple(f.name for f in dataclasses.fields(value) if f.name in found)
         return cls(type(value), names, {k: v for k, v in found.items() if k not in names})
 
-    def steps(self) -> list[Step]:
-        return [Step.attribute(name) for name in self.names]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.attribute(name) for name in self.names]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)
@@ -251,8 +251,8 @@ class Attributes(Container):
 class Slice(Container):
     """slice(start, stop, step)."""
 
-    def steps(self) -> list[Step]:
-        return [Step.attribute(name) for name in ("start", "stop", "step")]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.attribute(name) for name in ("start", "stop", "step")]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)
@@ -272,8 +272,8 @@ class Registered(Container):
     take_apart: Callable[[Any], tuple[list[Any], Any]] = field(compare=False)
     put_together: Callable[[Any, Any], Any] = field(compare=False)
 
-    def steps(self) -> list[Step]:
-        return [Step.item(i) for i in range(self.count)]
+    def steps(self) -> list[PathStep]:
+        return [PathStep.item(i) for i in range(self.count)]
 
     def open(self, value: object) -> list[object]:
         self.expect_type(value)

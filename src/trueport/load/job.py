@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING
 
 import torch
 
 from trueport.diagnostics.base import Diagnostic
-
-if TYPE_CHECKING:
-    from trueport.load.structures import Structure
+from trueport.load.structures import Structure
+from trueport.load.values import LeafKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +38,6 @@ class AxisSize:
 
     def length(self, size: int) -> int:
         return self.multiple * size + self.offset
-
-
-class LeafKind(Enum):
-    """What becomes of a leaf of the arguments in the exported model."""
-
-    TENSOR = "tensor"  # an input
-    NUMBER = "number"  # a Python int, float or bool: a 0-d input
-    CONSTANT = "constant"  # None, str, dtype, enum, or a number listed in `constants=`: part of the model
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,14 @@ from torch.export import AdditionalInputs, ShapesCollection
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
-from trueport.load.containers import Step, type_name
+from trueport.load.containers import PathStep, type_name
 from trueport.load.faults import close_to, is_text, usage_error
-from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.job import Job, Leaf
 from trueport.load.size_specs import count_leaves
 from trueport.load.sizes import Argument, SizeBook, arguments_of, is_free, read_dynamic_axes, read_dynamic_shapes
 from trueport.load.structures import FoundLeaf, flatten_call
 from trueport.load.unwrap import FunctionModule, signature_of, unwrap
+from trueport.load.values import LeafKind
 
 
 def make_job(
@@ -77,11 +78,11 @@ def make_job(
 
 def _bind(
     module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
-) -> tuple[list[Step], dict[str, object]]:
+) -> tuple[list[PathStep], dict[str, object]]:
     """A step (how the user writes it) per positional argument, and the keyword arguments in the signature's order."""
     signature = signature_of(module)
     if signature is None:
-        return [Step(f"input_{i}", f"input_{i}") for i in range(len(args))], kwargs
+        return [PathStep(f"input_{i}", f"input_{i}") for i in range(len(args))], kwargs
     try:
         signature.bind(*args, **kwargs)
     except TypeError as wrong:
@@ -92,13 +93,13 @@ def _bind(
                 f"got {len(args)} positional, by name: {', '.join(kwargs) or 'none'}",
             ],
         ) from None
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     for parameter in signature.parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             rest = range(len(args) - len(steps))
-            steps += [Step(f"{parameter.name}[{i}]", f"{parameter.name}_{i}") for i in rest]
+            steps += [PathStep(f"{parameter.name}[{i}]", f"{parameter.name}_{i}") for i in rest]
         elif len(steps) < len(args):
-            steps.append(Step(parameter.name, parameter.name))
+            steps.append(PathStep(parameter.name, parameter.name))
     order = {name: i for i, name in enumerate(signature.parameters)}
     by_name = dict(sorted(kwargs.items(), key=lambda item: order.get(item[0], len(order))))
     return steps, by_name

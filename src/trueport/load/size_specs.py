@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from trueport.load.containers import Attributes, Fields, Keys, Mismatch
 from trueport.load.faults import close_to, usage_error
-from trueport.load.job import LeafKind
-from trueport.load.trees import Branch, Held, Spot, Tree
+from trueport.load.trees import Branch, ByReference, Spot, Tree
+from trueport.load.values import LeafKind
 
 
 def entries_per_leaf(tree: Tree, spec: object, path: str) -> list[object]:
@@ -56,7 +56,7 @@ def _entries_of_parts(tree: Branch, spec: object, path: str) -> list[object]:
                 )
         return [spec.get(name) for name in names]
     if isinstance(spec, (list, tuple)) and not isinstance(container, Keys):
-        with_data = [i for i, part in enumerate(tree.parts) if not isinstance(part, Held) and count_leaves(part)]
+        with_data = [i for i, part in enumerate(tree.parts) if not isinstance(part, ByReference) and count_leaves(part)]
         for places in (list(range(len(tree.parts))), with_data):
             if len(places) == len(spec):
                 entries: list[object] = [None] * len(tree.parts)

@@ -16,10 +16,11 @@ from torch.export import Dim
 
 from trueport.errors import UsageError
 from trueport.load.faults import close_to, usage_error
-from trueport.load.job import AxisSize, FreeSize, LeafKind
+from trueport.load.job import AxisSize, FreeSize
 from trueport.load.size_specs import count_leaves, entries_per_leaf
 from trueport.load.structures import FoundLeaf
 from trueport.load.trees import Branch, Tree
+from trueport.load.values import LeafKind
 
 _HINT = type(Dim.DYNAMIC)
 

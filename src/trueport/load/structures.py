@@ -19,10 +19,9 @@ from typing import Any, cast
 import torch
 
 from trueport.errors import TrueportError
-from trueport.load.containers import Attributes, Fields, Items, Keys, Mismatch, Step, type_name
-from trueport.load.job import LeafKind
-from trueport.load.trees import Back, Branch, Held, OpenList, Repeated, Spot, Tree, container_of, look
-from trueport.load.values import kind_of
+from trueport.load.containers import Attributes, Fields, Items, Keys, Mismatch, PathStep, type_name
+from trueport.load.trees import Back, Branch, ByReference, OpenList, Repeated, Spot, Tree, container_of, look
+from trueport.load.values import LeafKind, kind_of
 
 
 class StructureMismatch(TrueportError):
@@ -100,7 +99,7 @@ def flatten(
 
 
 def flatten_call(
-    args: Sequence[tuple[Step, object]], kwargs: Mapping[str, object]
+    args: Sequence[tuple[PathStep, object]], kwargs: Mapping[str, object]
 ) -> tuple[list[FoundLeaf], Structure]:
     """Open the arguments of a call. The structure builds `(args, kwargs)`; leaves are named after the parameters."""
     values: list[object] = []
@@ -108,10 +107,10 @@ def flatten_call(
     by_name = tuple(look(value, values, [], inside_object=False) for value in kwargs.values())
     tree = Branch(
         Items(tuple, 2),
-        (Step("", ""), Step("", "")),
+        (PathStep("", ""), PathStep("", "")),
         (
             Branch(Items(tuple, len(args)), tuple(step for step, _ in args), positional),
-            Branch(Keys(dict, tuple(kwargs)), tuple(Step(key, key) for key in kwargs), by_name),
+            Branch(Keys(dict, tuple(kwargs)), tuple(PathStep(key, key) for key in kwargs), by_name),
         ),
     )
     return _name_leaves(tree, values, "", True), Structure(tree, len(values))
@@ -121,7 +120,7 @@ def _build(tree: Tree, values: Iterator[object], around: list[object | None]) ->
     match tree:
         case Spot():
             return next(values)
-        case Held(value):
+        case ByReference(value):
             return value
         case Back(levels):
             return around[-1 - levels]
@@ -149,7 +148,7 @@ def _open_like(tree: Tree, obj: object, path: str, found: list[object]) -> None:
             if kind_of(obj) is None and container_of(obj) is not None:
                 raise StructureMismatch(f"{at}: a single value is expected here, got a {type_name(type(obj))}")
             found.append(obj)
-        case Held(value):
+        case ByReference(value):
             if isinstance(obj, torch.Tensor) and not isinstance(value, torch.Tensor):
                 raise StructureMismatch(f"{at}: {value!r} is expected here, got a tensor")
         case Branch(container, steps, parts):
@@ -172,7 +171,7 @@ def _describe(tree: Tree) -> object:
     match tree:
         case Spot(kind):
             return kind.value
-        case Held(value):
+        case ByReference(value):
             return {"held": type_name(type(value))}
         case Back(levels):
             return {"back": levels}
@@ -211,7 +210,7 @@ def _same(one: Tree, other: Tree) -> bool:
                 one.inside_object and other.inside_object and LeafKind.TENSOR not in (one.kind, other.kind)
             )
             return one.kind is other.kind or number_in_object
-        case Held(), Held():
+        case ByReference(), ByReference():
             return type(one.value) is type(other.value)
         case _:
             return one == other

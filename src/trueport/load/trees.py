@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from trueport.load.containers import Attributes, Container, Fields, Items, Keys, Registered, Slice, Step
-from trueport.load.job import LeafKind
-from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of, kind_of
+from trueport.load.containers import Attributes, Container, Fields, Items, Keys, PathStep, Registered, Slice
+from trueport.load.values import SYMBOLIC_NUMBERS, LeafKind, attributes_of, kind_of
 from trueport.torch_internals import registered_pytree_node
 
 
@@ -26,7 +25,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ByReference:
     """A part that is no data of the model: kept by reference."""
 
     value: object
@@ -42,7 +41,7 @@ class Back:
 @dataclass(frozen=True, slots=True)
 class Branch:
     container: Container
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     parts: tuple[Tree, ...]
 
 
@@ -55,7 +54,7 @@ class Repeated:
     columns: int
 
 
-Tree = Spot | Held | Back | Branch | Repeated
+Tree = Spot | ByReference | Back | Branch | Repeated
 OpenList = Callable[[object], "tuple[Repeated, list[object]] | None"]
 """What a list whose length is open is made of, and its columns; None for anything else."""
 
@@ -75,7 +74,7 @@ def look(
     kind = kind_of(obj)
     if kind is not None:
         if inside_object and kind is LeafKind.CONSTANT:
-            return Held(obj)
+            return ByReference(obj)
         values.append(obj)
         if inside_object and kind is LeafKind.NUMBER:
             kind = LeafKind.NUMBER if isinstance(obj, SYMBOLIC_NUMBERS) else LeafKind.CONSTANT
@@ -95,7 +94,7 @@ def look(
         if inside_object or len(values) > known:
             return branch
     if inside_object:
-        return Held(obj)
+        return ByReference(obj)
     values.append(obj)
     return Spot(LeafKind.CONSTANT, known=False)
 

@@ -10,8 +10,6 @@ from enum import Enum
 import numpy as np
 import torch
 
-from trueport.load.job import LeafKind
-
 NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 SYMBOLIC_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CONSTANTS = (str, bytes, Enum, torch.dtype, torch.device, torch.layout, torch.memory_format, range, types.EllipsisType)
@@ -20,6 +18,14 @@ CONSTANTS = (str, bytes, Enum, torch.dtype, torch.device, torch.layout, torch.me
 OPEN_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 NOT_DATA = (torch.nn.Module, torch.Generator, type, types.FunctionType, types.MethodType, types.ModuleType)
 NOT_THE_USERS = frozenset(sys.stdlib_module_names) | {"numpy"}
+
+
+class LeafKind(Enum):
+    """What becomes of a leaf of the arguments in the exported model."""
+
+    TENSOR = "tensor"  # an input
+    NUMBER = "number"  # a Python int, float or bool: a 0-d input
+    CONSTANT = "constant"  # None, str, dtype, enum, or a number listed in `constants=`: part of the model
 
 
 def kind_of(value: object) -> LeafKind | None:

@@ -24,7 +24,7 @@ from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
 from trueport.lower.noted import MODULE, SOURCE
 from trueport.lower.scope import Scope, Shelf
-from trueport.lower.signature import Signature, Slot, signature_of
+from trueport.lower.signature import SchemaSlot, Signature, signature_of
 from trueport.lower.sizes import AnySize, Sizes
 from trueport.lower.tensor import Operand, Tensor
 from trueport.source import Place
@@ -311,7 +311,7 @@ class Builder:
             )
         )
 
-    def _operand(self, x: Operand, slot: Slot, dtypes: Mapping[str, ir.DataType]) -> Tensor | None:
+    def _operand(self, x: Operand, slot: SchemaSlot, dtypes: Mapping[str, ir.DataType]) -> Tensor | None:
         if x is None or isinstance(x, Tensor):
             return x
         dtype = slot.dtype or dtypes.get(slot.shares)

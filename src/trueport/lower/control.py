@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from trueport.capture.graph import Control, Node, Number, Value
+from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Tensor
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.lower import Lowering
+from trueport.lower.walk import Walk
 
 
-def lower_control(lowering: Lowering, node: Node) -> None:
+def lower_control(lowering: Walk, node: Node) -> None:
     if node.op is Control.IF:
         _lower_if(lowering, node)
     else:
         _lower_loop(lowering, node)
 
 
-def _lower_if(lowering: Lowering, node: Node) -> None:
+def _lower_if(lowering: Walk, node: Node) -> None:
     op = lowering.op
     predicate = lowering.tensor(node.args[0], ir.DataType.BOOL)
     outputs = [_new(lowering, value) for value in node.outputs]
@@ -41,7 +38,7 @@ def _lower_if(lowering: Lowering, node: Node) -> None:
     _bind(lowering, node, outputs)
 
 
-def _lower_loop(lowering: Lowering, node: Node) -> None:
+def _lower_loop(lowering: Walk, node: Node) -> None:
     op = lowering.op
     trip_count, condition, *carried = node.args
     (body,) = node.regions
@@ -70,36 +67,36 @@ def _lower_loop(lowering: Lowering, node: Node) -> None:
     _bind(lowering, node, outputs)
 
 
-def _new(lowering: Lowering, value: Value | Number | None) -> Tensor | None:
+def _new(lowering: Walk, value: Value | Number | None) -> Tensor | None:
     return None if value is None else _declared(lowering, value, "result")
 
 
-def _declared(lowering: Lowering, value: Value | Number, stem: str) -> Tensor:
+def _declared(lowering: Walk, value: Value | Number, stem: str) -> Tensor:
     value = lowering.twins.everywhere(value)
     sizes = value.shape if isinstance(value, Value) else ()
     return Tensor(lowering.op, lowering.op.new_name(stem), onnx_dtype(value.dtype), sizes)
 
 
-def _dtype(lowering: Lowering, value: Value | Number | None) -> ir.DataType:
+def _dtype(lowering: Walk, value: Value | Number | None) -> ir.DataType:
     if value is None:
         raise ValueError("a carried value of a loop must be a tensor or a number")
     return onnx_dtype(lowering.twins.everywhere(value).dtype)
 
 
-def _bind(lowering: Lowering, node: Node, outputs: list[Tensor | None]) -> None:
+def _bind(lowering: Walk, node: Node, outputs: list[Tensor | None]) -> None:
     for value, out in zip(node.outputs, outputs, strict=True):
         if value is not None and out is not None:
             lowering.bind(value, out)
 
 
-def _as_scalar(lowering: Lowering, value: Tensor) -> Tensor:
+def _as_scalar(lowering: Walk, value: Tensor) -> Tensor:
     """Conditions and trip counts are 0-d; a tensor of one element counts too in Python."""
     if value.sizes is None or len(value.sizes) == 0:
         return value
     return lowering.op.Reshape(value, lowering.op.shape(()))
 
 
-def _graph(lowering: Lowering, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> ir.Graph:
+def _graph(lowering: Walk, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> ir.Graph:
     own = made_here(lowering.op, outputs)
     return ir.Graph(inputs, own, nodes=lowering.op.scope.nodes, name=lowering.op.new_name(name))
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 import torch
 
 from trueport.capture.graph import Node, Number, Value
-from trueport.lower.tensor import Operand, Tensor
+from trueport.lower.tensor import Emitter, Operand, Tensor
 from trueport.torch_internals import argument_names
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
 
 TO_ONNX: dict[torch.dtype, ir.DataType] = {
     torch.bfloat16: ir.DataType.BFLOAT16,
@@ -102,7 +99,7 @@ _UNTAGGED = frozenset(
 _NEVER_CAST = frozenset(("condition", "mask"))
 
 
-def align(op: Builder, node: Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def align(op: Emitter, node: Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands of an elementwise operator, in the dtype in which eager computes it.
 
     1. The dtype of the result, where that is not bool; but float32 for bfloat16, which is rounded only at the end.

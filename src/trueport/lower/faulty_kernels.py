@@ -11,13 +11,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 INT32, INT64 = ir.DataType.INT32, ir.DataType.INT64
 FLOAT, DOUBLE, FLOAT16 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16
@@ -227,23 +225,23 @@ FAULTS: tuple[Fault, ...] = (
 # Going round
 
 
-def _larger(op: Builder, a: Tensor, b: Tensor) -> Tensor:
+def _larger(op: Emitter, a: Tensor, b: Tensor) -> Tensor:
     return op.Where(op.Less(a, b), b, a)
 
 
-def _smaller(op: Builder, a: Tensor, b: Tensor) -> Tensor:
+def _smaller(op: Emitter, a: Tensor, b: Tensor) -> Tensor:
     return op.Where(op.Less(b, a), b, a)
 
 
-def _max(op: Builder, values: Sequence[Tensor | None]) -> Tensor:
+def _max(op: Emitter, values: Sequence[Tensor | None]) -> Tensor:
     return functools.reduce(functools.partial(_larger, op), (x for x in values if x is not None))
 
 
-def _min(op: Builder, values: Sequence[Tensor | None]) -> Tensor:
+def _min(op: Emitter, values: Sequence[Tensor | None]) -> Tensor:
     return functools.reduce(functools.partial(_smaller, op), (x for x in values if x is not None))
 
 
-def _clip(op: Builder, values: Sequence[Tensor | None]) -> Tensor:
+def _clip(op: Emitter, values: Sequence[Tensor | None]) -> Tensor:
     x, low, high = (*values, None, None)[:3]
     assert x is not None
     if low is not None:
@@ -251,14 +249,14 @@ def _clip(op: Builder, values: Sequence[Tensor | None]) -> Tensor:
     return x if high is None else _smaller(op, x, high)
 
 
-def _sign(op: Builder, values: Sequence[Tensor | None]) -> Tensor:
+def _sign(op: Emitter, values: Sequence[Tensor | None]) -> Tensor:
     (x,) = values
     assert x is not None
     above, below = (op.cast(found, x.element) for found in (op.Greater(x, 0), op.Less(x, 0)))
     return op.Sub(above, below)
 
 
-_INSTEAD: dict[str, Callable[[Builder, Sequence[Tensor | None]], Tensor]] = {
+_INSTEAD: dict[str, Callable[[Emitter, Sequence[Tensor | None]], Tensor]] = {
     "Max": _max,
     "Min": _min,
     "Clip": _clip,
@@ -267,7 +265,7 @@ _INSTEAD: dict[str, Callable[[Builder, Sequence[Tensor | None]], Tensor]] = {
 
 
 def written_otherwise(
-    op: Builder, name: str, values: Sequence[Tensor | None], attributes: Mapping[str, Any]
+    op: Emitter, name: str, values: Sequence[Tensor | None], attributes: Mapping[str, Any]
 ) -> Tensor | None:
     """The result of a node that would be wrong, by other nodes; None for one that is right.
 
@@ -281,7 +279,7 @@ def written_otherwise(
     return None if instead is None or all(_is_one(x) for x in values) else instead(op, values)
 
 
-def _reduced(op: Builder, values: Sequence[Tensor | None], largest: bool, keepdims: int) -> Tensor | None:
+def _reduced(op: Emitter, values: Sequence[Tensor | None], largest: bool, keepdims: int) -> Tensor | None:
     x, axes = (*values, None)[:2]
     if x is None or _is_one(x):
         return None

@@ -22,16 +22,10 @@ from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Regi
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.lower.builder import Builder
-from trueport.lower.complex.numbers import (
-    Complex,
-    Twins,
-    at_the_ends,
-    meets_complex,
-    not_carried,
-    translate_complex,
-)
+from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins
 from trueport.lower.complex.parts import by_parts, by_truth
+from trueport.lower.complex.twins import Twins
 from trueport.lower.control import lower_control, made_here
 from trueport.lower.dtypes import align, onnx_dtype
 from trueport.lower.failed import translation_failed
@@ -42,7 +36,7 @@ from trueport.lower.passes.padded_pools import keep_padding
 from trueport.lower.passes.undone import without_undone
 from trueport.lower.passes.unread import without_unread
 from trueport.lower.sequences import is_sequence, sequence_of
-from trueport.lower.table import Style, Translation, is_dropped, name_of, translation_for
+from trueport.lower.table import CallingStyle, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.weights import Weights
@@ -254,7 +248,7 @@ class Lowering:
         args = [self.argument(arg) for arg in node.args]
         kwargs = {name: self.argument(arg) for name, arg in node.kwargs.items()}
         args, kwargs = align(self.op, node, args, kwargs)
-        if translation.style is Style.BUILDER:
+        if translation.style is CallingStyle.BUILDER:
             result = translation.function(self.op, *args, **kwargs)
         else:
             from trueport.lower import torchlib

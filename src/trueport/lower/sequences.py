@@ -8,19 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from trueport.capture.graph import OpenItems, Size
+from trueport.lower.builder import Builder
 from trueport.lower.control import made_here
 from trueport.lower.passes.kernels import has_kernel
 from trueport.lower.signature import signature_of
 from trueport.lower.tensor import Tensor
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.lower import Lowering
+from trueport.lower.walk import Walk
 
 ItemSizes = Sequence[Size | None]
 """The sizes of every item of a sequence; None where they differ."""
@@ -30,7 +27,7 @@ def is_sequence(value: ir.Value) -> bool:
     return isinstance(value.type, ir.SequenceType)
 
 
-def sequence_of(lowering: Lowering, items: OpenItems) -> Tensor:
+def sequence_of(lowering: Walk, items: OpenItems) -> Tensor:
     """The tensors of a list, as one value of the ONNX graph."""
     op, rows = lowering.op, lowering.tensor(items.rows)
     if items.table is not None:

@@ -37,7 +37,7 @@ TENSOR_NAMES: dict[ir.DataType, str] = {dtype: name for name, dtype in TENSOR_TY
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SchemaSlot:
     """One input or output: a dtype that never changes, or the name of the dtype that it shares with others."""
 
     shares: str
@@ -49,15 +49,15 @@ class Signature:
     name: str
     domain: str
     since_version: int
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
+    inputs: tuple[SchemaSlot, ...]
+    outputs: tuple[SchemaSlot, ...]
     attributes: dict[str, ir.AttributeType]
     allowed: dict[str, frozenset[str]]
     """Dtypes that each shared name admits, as ONNX writes them."""
     has_body: bool
     """Defined by a function over other operators, which a runtime without a kernel may expand."""
 
-    def input(self, index: int) -> Slot:
+    def input(self, index: int) -> SchemaSlot:
         return self.inputs[index] if index < len(self.inputs) else self.inputs[-1]
 
 
@@ -70,12 +70,12 @@ def signature_of(name: str, opset: int, domain: str = "") -> Signature:
         raise LookupError(f"ONNX has no operator {domain or 'ai.onnx'}::{name} in opset {opset}") from error
     allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
 
-    def slot(param: OpSchema.FormalParameter) -> Slot:
+    def slot(param: OpSchema.FormalParameter) -> SchemaSlot:
         types = allowed.get(param.type_str, frozenset((param.type_str,)))
         fixed = TENSOR_TYPES.get(next(iter(types))) if len(types) == 1 else None
         # Heterogeneous variadic inputs (the carried values of a Loop) share a name without sharing a dtype.
         shares = param.type_str if param.is_homogeneous else ""
-        return Slot(shares, fixed)
+        return SchemaSlot(shares, fixed)
 
     return Signature(
         name=schema.name,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import onnx_ir as ir
 import sympy
@@ -21,10 +21,7 @@ import sympy
 from trueport.capture.graph import Number, Size
 from trueport.lower.exact.arithmetic import compute
 from trueport.lower.scope import Scope, Shelf
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 AnySize: TypeAlias = int | sympy.Basic | Number
 
@@ -55,7 +52,7 @@ class _Item:
 class Sizes:
     """The size arithmetic of one model."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Emitter) -> None:
         self._op = builder
         self._names: Mapping[sympy.Basic, sympy.Basic] = {}
         self._minimum: Mapping[sympy.Basic, int] = {}
@@ -337,7 +334,7 @@ def _solve(size: sympy.Basic) -> tuple[sympy.Symbol, int, int] | None:
     return (symbol, int(multiple), int(offset)) if offset.is_Integer else None
 
 
-def _in_kind(op: Builder, value: Tensor, size: AnySize) -> Tensor:
+def _in_kind(op: Emitter, value: Tensor, size: AnySize) -> Tensor:
     """A Number says of which Python type it is; an expression over integers may stand for a float."""
     if not isinstance(size, Number):
         return value

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINTS = "trueport.ops"
 
 
-class Style(Enum):
+class CallingStyle(Enum):
     """How a translation is called."""
 
     BUILDER = "builder"  # translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's
@@ -35,7 +35,7 @@ class Style(Enum):
 class Translation:
     name: str
     function: Callable[..., Any]
-    style: Style
+    style: CallingStyle
 
 
 _REGISTERED: dict[str, Translation] = {}
@@ -139,14 +139,14 @@ def _translation(name: str) -> Translation | None:
     from trueport.lower import torchlib
 
     function = torchlib.find(name)
-    return None if function is None else Translation(name, function, Style.TORCHLIB)
+    return None if function is None else Translation(name, function, CallingStyle.TORCHLIB)
 
 
-def _style(function: Callable[..., Any]) -> Style:
+def _style(function: Callable[..., Any]) -> CallingStyle:
     if hasattr(function, "op_signature"):
-        return Style.TORCHLIB
+        return CallingStyle.TORCHLIB
     first = next(iter(inspect.signature(function).parameters), None)
-    return Style.BUILDER if first == "op" else Style.ONNXSCRIPT
+    return CallingStyle.BUILDER if first == "op" else CallingStyle.ONNXSCRIPT
 
 
 @functools.cache

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import onnx_ir as ir
+import sympy
+import torch
 
 from trueport.capture.graph import Size
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.scope import Scope
+from trueport.lower.scope import Scope
 
 Operand = Any
 """What may stand for an ONNX input: a Tensor, a Python number, a Number, a list of them, or None."""
@@ -28,7 +29,7 @@ class Tensor(ir.Value):
 
     def __init__(
         self,
-        builder: Builder,
+        builder: Emitter,
         name: str,
         dtype: ir.DataType | None = None,
         sizes: tuple[Size, ...] | None = None,
@@ -116,3 +117,37 @@ class Tensor(ir.Value):
 
     def __rand__(self, other: Operand) -> Tensor:
         return self.builder.And(other, self)
+
+
+class SizeArithmetic(Protocol):
+    """What is asked of `Sizes` by those whom it asks itself."""
+
+    def declared(self, sizes: Sequence[Size]) -> ir.Shape: ...
+
+    def part(self, expr: sympy.Basic) -> Tensor: ...
+
+    def constant(self, value: float, dtype: ir.DataType) -> Tensor: ...
+
+    def is_natural(self, expr: sympy.Basic) -> bool: ...
+
+
+class Emitter(Protocol):
+    """What is asked of `Builder` by those whom it asks itself: size arithmetic, exact functions, tensors."""
+
+    scope: Scope
+    never_missing: set[Tensor]
+
+    @property
+    def sizes(self) -> SizeArithmetic: ...
+
+    def around(self, scope: Scope) -> AbstractContextManager[None]: ...
+
+    def const(self, value: Any, dtype: ir.DataType | torch.dtype | None = None) -> Tensor: ...
+
+    def ints(self, *values: int) -> Tensor: ...
+
+    def cast(self, x: Tensor, dtype: ir.DataType | torch.dtype) -> Tensor: ...
+
+    def many(self, name: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[Tensor, ...]: ...
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]: ...

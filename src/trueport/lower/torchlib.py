@@ -39,13 +39,13 @@ def call(op: Builder, function: Callable[..., Any], args: Sequence[Any], kwargs:
     """Run a function of onnxscript's, with or without a signature, on our values."""
     plain = [_plain(op, arg) for arg in args]
     named = {key: _plain(op, arg) for key, arg in kwargs.items()}
-    with evaluator.default_as(Recorder(op)):
+    with evaluator.default_as(TorchlibRecorder(op)):
         if getattr(function, "op_signature", None) is None:
             return function(*plain, **named)
         return _call_with_signature(op, function, plain, named)
 
 
-class Recorder(evaluator.Evaluator):
+class TorchlibRecorder(evaluator.Evaluator):
     """Appends to our builder what onnxscript would have run."""
 
     def __init__(self, op: Builder) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from trueport.report.concise import report_concise
 from trueport.report.github import report_github
-from trueport.report.json import report_json
 from trueport.report.junit import report_junit
 from trueport.report.model import Report
 from trueport.report.sarif import report_sarif
@@ -15,7 +14,7 @@ from trueport.report.text import report_text
 FORMATS: Mapping[str, Callable[[Report], str]] = {
     "full": report_text,
     "concise": report_concise,
-    "json": report_json,
+    "json": Report.to_json,
     "sarif": report_sarif,
     "github": report_github,
     "junit": report_junit,

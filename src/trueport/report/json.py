@@ -1,4 +1,4 @@
-"""Reports as JSON. Keys are the attribute names of the dataclasses, so that one description serves both."""
+"""Plain data as JSON. Keys are the attribute names of the dataclasses, so that one description serves both."""
 
 from __future__ import annotations
 
@@ -9,16 +9,9 @@ from enum import Enum
 from typing import Any
 
 from trueport.diagnostics.base import Diagnostic
-from trueport.report.model import Report
 
 SCHEMA = 1
 """Raised when a key changes its meaning or goes away; new keys do not raise it."""
-
-
-def report_json(report: Report) -> str:
-    """The report as an indented JSON object."""
-    content = {"schema": SCHEMA, "ok": report.ok, **_plain(report)}
-    return dumped(content)
 
 
 def dumped(content: object) -> str:
@@ -30,7 +23,7 @@ def dumped(content: object) -> str:
     return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same value made of dicts, lists, strings and numbers."""
     if isinstance(value, Diagnostic):
         return {"code": value.code, "title": value.title, **_fields(value), "severity": value.weight.value}
@@ -39,13 +32,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)  # JSON has no NaN or infinity
     return value
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}

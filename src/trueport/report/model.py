@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.report.json import SCHEMA, dumped, plain
 from trueport.source import Where
 
 SUFFIXES = (".txt", ".json", ".html")
@@ -192,9 +193,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report for other programs; the keys are those of this class."""
-        from trueport.report.json import report_json
-
-        return report_json(self)
+        return dumped({"schema": SCHEMA, "ok": self.ok, **plain(self)})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report; the suffix says how: `.txt`, `.json` or `.html` (one file, opens offline)."""

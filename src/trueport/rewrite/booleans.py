@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from trueport.rewrite.build import runtime, same_place
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
+from trueport.rewrite.rewrite_context import RewriteContext
 
 _CALLED = {ast.Eq: "eq", ast.NotEq: "ne", ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _ORDERED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 
-def rewrite_bool_op(rewriter: Rewriter, node: ast.BoolOp) -> ast.expr:
+def rewrite_bool_op(rewriter: RewriteContext, node: ast.BoolOp) -> ast.expr:
     first, *others = [rewriter.visit(value) for value in node.values]
     function = "and" if isinstance(node.op, ast.And) else "or"
     function += "_" if hasattr(node, "tp_asked") else "_value"
@@ -33,7 +30,7 @@ def only_asked(test: ast.expr) -> ast.expr:
     return test
 
 
-def rewrite_not(rewriter: Rewriter, node: ast.UnaryOp) -> ast.expr:
+def rewrite_not(rewriter: RewriteContext, node: ast.UnaryOp) -> ast.expr:
     if isinstance(node.op, ast.Not):
         only_asked(node.operand)
     rewriter.generic_visit(node)
@@ -42,7 +39,7 @@ def rewrite_not(rewriter: Rewriter, node: ast.UnaryOp) -> ast.expr:
     return same_place(runtime("not_", node.operand), node)
 
 
-def rewrite_compare(rewriter: Rewriter, node: ast.Compare) -> ast.expr:
+def rewrite_compare(rewriter: RewriteContext, node: ast.Compare) -> ast.expr:
     if len(node.ops) == 1:
         left, right = rewriter.visit(node.left), rewriter.visit(node.comparators[0])
         return _one(node.ops[0], left, right, node)

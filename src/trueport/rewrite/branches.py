@@ -8,17 +8,15 @@ else: B              →          def tp_else(): nonlocal …; B
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, runtime, same_place, thunk
 from trueport.rewrite.forks import is_fork
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
+from trueport.rewrite.rewrite_context import RewriteContext
 
 
-def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
+def rewrite_if(rewriter: RewriteContext, node: ast.If) -> list[ast.stmt]:
     returns = hasattr(node, "tp_returns")
     if is_fork(node):
         return _rewrite_fork(rewriter, node, returns)
@@ -32,7 +30,7 @@ def rewrite_if(rewriter: Rewriter, node: ast.If) -> list[ast.stmt]:
     return [then, orelse, same_place(last, node.test)]
 
 
-def _rewrite_fork(rewriter: Rewriter, node: ast.If, returns: bool) -> list[ast.stmt]:
+def _rewrite_fork(rewriter: RewriteContext, node: ast.If, returns: bool) -> list[ast.stmt]:
     names, bound = rewriter.scope.state([node.body]), rewriter.scope.bound_by(node.body)
     block, block_name = rewriter.scope.block("block", [], bound, rewriter.block(node.body), node.test)
     call = runtime("forked", name(block_name), names)
@@ -40,13 +38,13 @@ def _rewrite_fork(rewriter: Rewriter, node: ast.If, returns: bool) -> list[ast.s
     return [block, same_place(last, node.test)]
 
 
-def rewrite_ternary(rewriter: Rewriter, node: ast.IfExp) -> ast.expr:
+def rewrite_ternary(rewriter: RewriteContext, node: ast.IfExp) -> ast.expr:
     test = rewriter.visit(only_asked(node.test))
     body, orelse = rewriter.visit(node.body), rewriter.visit(node.orelse)
     return same_place(runtime("ternary", test, rewriter.lazily(body), rewriter.lazily(orelse)), node)
 
 
-def rewrite_assert(rewriter: Rewriter, node: ast.Assert) -> Any:
+def rewrite_assert(rewriter: RewriteContext, node: ast.Assert) -> Any:
     test = rewriter.visit(only_asked(node.test))
     message = thunk(rewriter.visit(node.msg) if node.msg is not None else ast.Constant(None))
     return same_place(ast.Expr(value=runtime("assert_", test, message)), node)

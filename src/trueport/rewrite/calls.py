@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import TYPE_CHECKING
 
 from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, runtime, same_place
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
+from trueport.rewrite.rewrite_context import RewriteContext
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
@@ -33,7 +30,7 @@ _MATH = frozenset(name for name in vars(math) if not name.startswith("_"))
 """Imported by name as well: `from math import sqrt`."""
 
 
-def rewrite_call(rewriter: Rewriter, node: ast.Call) -> ast.expr:
+def rewrite_call(rewriter: RewriteContext, node: ast.Call) -> ast.expr:
     called = node.func
     if isinstance(called, ast.Name) and called.id == "bool" and len(node.args) == 1:
         only_asked(node.args[0])
@@ -79,7 +76,7 @@ def _is_plain(key: ast.expr) -> bool:
     return isinstance(key, _PLAIN_KEYS) or (isinstance(key, ast.Tuple) and any(map(_is_plain, key.elts)))
 
 
-def rewrite_lookup(rewriter: Rewriter, node: ast.Subscript) -> ast.expr:
+def rewrite_lookup(rewriter: RewriteContext, node: ast.Subscript) -> ast.expr:
     """`table[key]` where the key may be traced."""
     rewriter.generic_visit(node)
     if isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Slice):
@@ -117,7 +114,7 @@ def _one_by_one(node: ast.Assign) -> ast.stmt | list[ast.stmt]:
     return statements
 
 
-def rewrite_updating(rewriter: Rewriter, node: ast.AugAssign) -> ast.stmt:
+def rewrite_updating(rewriter: RewriteContext, node: ast.AugAssign) -> ast.stmt:
     """`table[key] += value`: the table and the key are evaluated once, and the item before the value."""
     rewriter.generic_visit(node)
     target = node.target
@@ -128,7 +125,7 @@ def rewrite_updating(rewriter: Rewriter, node: ast.AugAssign) -> ast.stmt:
     return same_place(ast.Expr(value=update), node)
 
 
-def rewrite_changing(rewriter: Rewriter, node: ast.Expr) -> ast.stmt:
+def rewrite_changing(rewriter: RewriteContext, node: ast.Expr) -> ast.stmt:
     """`table[key].append(value)`: a traced key tells which of several lists is changed."""
     match node.value:
         case ast.Call(
@@ -164,7 +161,7 @@ _IN_PLACE = {
 """The functions of `operator` that augmented assignments call."""
 
 
-def rewrite_text(rewriter: Rewriter, node: ast.JoinedStr) -> ast.expr:
+def rewrite_text(rewriter: RewriteContext, node: ast.JoinedStr) -> ast.expr:
     """An f-string with one plain `{value}` in it, which may be a traced number."""
     rewriter.generic_visit(node)
     values = [part for part in node.values if isinstance(part, ast.FormattedValue)]
@@ -187,7 +184,7 @@ def _message(node: ast.JoinedStr) -> ast.expr:
     return same_place(runtime("message", *pieces), node)
 
 
-def rewrite_percent(rewriter: Rewriter, node: ast.BinOp) -> ast.expr:
+def rewrite_percent(rewriter: RewriteContext, node: ast.BinOp) -> ast.expr:
     """`"%.2f" % value`."""
     rewriter.generic_visit(node)
     is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
@@ -196,7 +193,7 @@ def rewrite_percent(rewriter: Rewriter, node: ast.BinOp) -> ast.expr:
     return same_place(runtime("percent", node.left, node.right), node)
 
 
-def _explicit_super(rewriter: Rewriter, node: ast.Call) -> ast.expr:
+def _explicit_super(rewriter: RewriteContext, node: ast.Call) -> ast.expr:
     """`super()` finds its arguments in the frame of the method; a block of ours has another frame."""
     outermost = next((s for s in rewriter.scopes if s.first_parameter is not None), None)
     if outermost is None or outermost.first_parameter is None:

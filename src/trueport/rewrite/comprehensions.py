@@ -16,20 +16,17 @@ whose parameters it could not see; there, what is not the first form stays as it
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from trueport.rewrite.build import assign, function, name, runtime, same_place
 from trueport.rewrite.names import bound_names
+from trueport.rewrite.rewrite_context import RewriteContext
 from trueport.rewrite.walking import walk
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
 
 _OVER, _ITEMS = "tp_over", "tp_items"
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def rewrite_comprehension(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+def rewrite_comprehension(rewriter: RewriteContext, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
     if _is_simple(node) and not _holds_others(node):
         return _as_call(rewriter, node)
     if rewriter.can_hoist and not any(generator.is_async for generator in node.generators):
@@ -56,7 +53,7 @@ def _holds_others(node: ast.ListComp | ast.GeneratorExp) -> bool:
     return any(not _is_simple(each) for each in inner)
 
 
-def _as_call(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+def _as_call(rewriter: RewriteContext, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
     """One `for` without `if`s."""
     first = node.generators[0]
     over = rewriter.visit(first.iter)
@@ -70,7 +67,7 @@ def _as_call(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp) -> ast.e
     return same_place(runtime(kind, over, each, ast.Constant(unpack)), node)
 
 
-def _as_function(rewriter: Rewriter, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+def _as_function(rewriter: RewriteContext, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
     over = rewriter.visit(node.generators[0].iter)
     made = _collecting(node) if isinstance(node, ast.ListComp) else _yielding(node)
     walrus = [n for n in bound_names([node]) if n in rewriter.scope.local_names]

@@ -12,12 +12,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trueport.rewrite.build import name, runtime, same_place
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
+from trueport.rewrite.rewrite_context import RewriteContext
 
 _ITEM = "tp_item"
 
@@ -53,7 +50,7 @@ def _marked(statement: ast.stmt, lines: Collection[int]) -> ast.stmt:
     return body[0]
 
 
-def rewrite_with(rewriter: Rewriter, node: ast.With) -> ast.stmt | list[ast.stmt]:
+def rewrite_with(rewriter: RewriteContext, node: ast.With) -> ast.stmt | list[ast.stmt]:
     if not hasattr(node, "tp_called"):
         rewriter.generic_visit(node)
         return node

@@ -7,18 +7,15 @@ while test: B        →          def tp_body(): nonlocal …; B
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from trueport.rewrite.booleans import only_asked
 from trueport.rewrite.build import name, negation, runtime, same_place, thunk
-
-if TYPE_CHECKING:
-    from trueport.rewrite.rewriter import Rewriter
+from trueport.rewrite.rewrite_context import RewriteContext
 
 _ITEM = "tp_item"
 
 
-def rewrite_while(rewriter: Rewriter, node: ast.While) -> list[ast.stmt]:
+def rewrite_while(rewriter: RewriteContext, node: ast.While) -> list[ast.stmt]:
     test = node.test
     broke = getattr(node, "tp_broke", None)
     if broke is not None:
@@ -33,7 +30,7 @@ def rewrite_while(rewriter: Rewriter, node: ast.While) -> list[ast.stmt]:
     return [body, same_place(ast.Expr(value=call), node.test)]
 
 
-def rewrite_for(rewriter: Rewriter, node: ast.For) -> list[ast.stmt]:
+def rewrite_for(rewriter: RewriteContext, node: ast.For) -> list[ast.stmt]:
     take = same_place(ast.Assign(targets=[node.target], value=name(_ITEM)), node.target)
     names = rewriter.scope.state([[take], node.body])
     bound = rewriter.scope.bound_by([take, *node.body])

@@ -20,7 +20,7 @@ from typing import Any
 
 from trueport.rewrite.build import runtime, same_place
 from trueport.rewrite.functions import Refused, compile_in_place, find_definition, with_inner
-from trueport.rewrite.running.probe_runtime import PROBES, SITES, Kind, Site
+from trueport.rewrite.running.probe_runtime import PROBES, SITES, DecisionKind, Site
 from trueport.rewrite.walking import Transformer, copied
 
 _WORDS: dict[type[ast.cmpop], str] = {
@@ -102,16 +102,16 @@ class _Probing(Transformer):
     # --- what decides
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        node.test = self._test(node.test, Kind.IF)
+        node.test = self._test(node.test, DecisionKind.IF)
         return self._bodies(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        node.test = self._test(node.test, Kind.TERNARY)
+        node.test = self._test(node.test, DecisionKind.TERNARY)
         node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
         return node
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        number = self._site(node.test, Kind.WHILE)
+        number = self._site(node.test, DecisionKind.WHILE)
         begin = same_place(ast.Expr(value=runtime("begin", ast.Constant(number))), node)
         node.test = same_place(self._decided(number, self._measured(node.test)), node.test)
         self._bodies(node)
@@ -125,7 +125,7 @@ class _Probing(Transformer):
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         if not node.is_async:
             node.iter = self._rounds(node.iter)
-        node.ifs = [self._test(test, Kind.FILTER) for test in node.ifs]
+        node.ifs = [self._test(test, DecisionKind.FILTER) for test in node.ifs]
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
@@ -138,14 +138,14 @@ class _Probing(Transformer):
         starred = any(isinstance(a, ast.Starred) for a in node.args)
         is_pick = isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
         plain = is_pick and len(node.args) > 1 and not node.keywords and not starred
-        number = self._site(node, Kind.PICK, ways=len(node.args)) if plain else None
+        number = self._site(node, DecisionKind.PICK, ways=len(node.args)) if plain else None
         self.generic_visit(node)
         if number is None:
             return node
         return same_place(runtime("pick", ast.Constant(number), node.func, *node.args), node)
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
-        number = self._site(node.subject, Kind.MATCH, ways=len(node.cases))
+        number = self._site(node.subject, DecisionKind.MATCH, ways=len(node.cases))
         self.generic_visit(node)
         for way, case in enumerate(node.cases):
             told = ast.Expr(value=runtime("took", ast.Constant(number), ast.Constant(way)))
@@ -162,12 +162,12 @@ class _Probing(Transformer):
 
     # --- probes
 
-    def _test(self, test: ast.expr, kind: Kind) -> ast.expr:
+    def _test(self, test: ast.expr, kind: DecisionKind) -> ast.expr:
         number = self._site(test, kind)
         return same_place(self._decided(number, self._measured(test)), test)
 
     def _rounds(self, over: ast.expr) -> ast.expr:
-        number = self._site(over, Kind.FOR)
+        number = self._site(over, DecisionKind.FOR)
         return same_place(runtime("rounds", ast.Constant(number), self.visit(over)), over)
 
     def _decided(self, number: int, measured: ast.expr) -> ast.Call:
@@ -177,7 +177,7 @@ class _Probing(Transformer):
         """The test, with every comparison in it noted; `and`, `or` and `not` say how they belong together."""
         match test:
             case ast.BoolOp(op=op, values=values):
-                kind = Kind.AND if isinstance(op, ast.And) else Kind.OR
+                kind = DecisionKind.AND if isinstance(op, ast.And) else DecisionKind.OR
                 numbers = [self._site(value, kind) for value in values[:-1]]
                 parts: list[ast.expr] = [
                     same_place(self._decided(number, self._measured(value)), value)
@@ -195,7 +195,7 @@ class _Probing(Transformer):
                 return same_place(call, test)
         return same_place(runtime("leaf", runtime("mark"), self.visit(test)), test)
 
-    def _site(self, at: ast.expr, kind: Kind, ways: int = 2) -> int:
+    def _site(self, at: ast.expr, kind: DecisionKind, ways: int = 2) -> int:
         site = Site(
             self._file,
             at.lineno,

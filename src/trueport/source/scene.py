@@ -10,7 +10,7 @@ Line = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class NamedValue:
     """What a name (`x`, or `self.heads`) was: a tensor with its dtype and shape, or a plain number."""
 
     dtype: str = ""
@@ -27,7 +27,7 @@ class Seen:
     """One run of eager: the free sizes of its input, and what the names held at each line that was watched."""
 
     sizes: Mapping[str, int]
-    names: Mapping[Line, Mapping[str, Held]]
+    names: Mapping[Line, Mapping[str, NamedValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Scene:
 
     runs: tuple[Seen, ...] = field(default=())
 
-    def at(self, line: Line) -> dict[str, tuple[Held, ...]]:
+    def at(self, line: Line) -> dict[str, tuple[NamedValue, ...]]:
         """What each name held at a line, once per run that came there; only names that all of them knew."""
         visits = [seen.names[line] for seen in self.runs if line in seen.names]
         if not visits:

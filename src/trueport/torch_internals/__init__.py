@@ -39,6 +39,7 @@ from trueport.torch_internals.arrays import on_tensors as on_tensors
 from trueport.torch_internals.arrays import torch_dtype as torch_dtype
 from trueport.torch_internals.float_arithmetic import float_floor_division as float_floor_division
 from trueport.torch_internals.float_arithmetic import floats_step_by_step as floats_step_by_step
+from trueport.torch_internals.frames import TORCH_FOLDER as TORCH_FOLDER
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious
 
@@ -80,8 +81,6 @@ BelowAutograd = torch._C._AutoDispatchBelowAutograd
 
 UnseenByModes = torch._C.DisableTorchFunction
 """A context: no torch-function mode sees what is done meanwhile. What is ours and not the model's goes faster so."""
-
-TORCH_FOLDER: str = torch.__path__[0]
 
 
 @contextlib.contextmanager

@@ -44,10 +44,10 @@ from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
 from trueport.verify.inputs.work import Work, nodes_of
-from trueport.verify.judging.comparing import Allowed, Comparer, Feed, Outcome, dtypes_of, refuse_unknown
+from trueport.verify.judging.comparing import Allowed, Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.judging.steps import Answers
-from trueport.verify.results import THOROUGH, Budget, CheckedInput, CheckResult
+from trueport.verify.results import THOROUGH, AgreedInput, Budget, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.runtime.origin import origin_of
 from trueport.verify.runtime.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
@@ -229,10 +229,10 @@ class Check:
     budget: Budget
     seed: int = 0
     promised_from: int = 0
-    checked: list[CheckedInput] = field(default_factory=list)
+    checked: list[AgreedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    undecided_example: Outcome | None = None
+    undecided_example: InputOutcome | None = None
     other_path: int = 0
     """Inputs on which the file gives what eager gives with autograd on."""
     refused: int = 0
@@ -331,7 +331,7 @@ class Check:
             self.other_path += outcome.other_path
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
-            self.checked.append(CheckedInput(candidate.sizes, family, outcome.elements, *outcome.worst, *seconds))
+            self.checked.append(AgreedInput(candidate.sizes, family, outcome.elements, *outcome.worst, *seconds))
         elif not (
             self._is_empty(candidate, outcome)
             or self._is_shape_of_nothing(candidate, on, outcome)
@@ -339,7 +339,7 @@ class Check:
         ):
             self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
 
-    def _is_empty(self, candidate: Candidate, outcome: Outcome) -> bool:
+    def _is_empty(self, candidate: Candidate, outcome: InputOutcome) -> bool:
         """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
         its kernels cannot do otherwise."""
         failure, empty = outcome.failure, self._emptied(candidate)
@@ -352,7 +352,7 @@ class Check:
             self.findings.append(empty_refused(failure, empty, blame.of_run(failure, outcome.feeds), place))
         return True
 
-    def _is_shape_of_nothing(self, candidate: Candidate, on: str, outcome: Outcome) -> bool:
+    def _is_shape_of_nothing(self, candidate: Candidate, on: str, outcome: InputOutcome) -> bool:
         """Some of eager's functions give an empty input back as it is (`pixel_unshuffle`), whatever shape they have for
         others, and `torch.tensor` of no numbers is float32: nobody gets a wrong number, and it is told once."""
         empty, of_dtype = self._emptied(candidate), outcome.differs_in_dtype_of_nothing
@@ -368,7 +368,7 @@ class Check:
     def _emptied(self, candidate: Candidate) -> list[str]:
         return sorted(name for name, size in candidate.sizes.items() if size == 0 and self.example[name] != 0)
 
-    def _is_at_edge(self, candidate: Candidate, family: str, outcome: Outcome) -> bool:
+    def _is_at_edge(self, candidate: Candidate, family: str, outcome: InputOutcome) -> bool:
         """Below the sizes that were promised a difference is told once for each size, and the search goes on. But it
         may have nothing to do with the size: then the same rows, repeated, show it as well."""
         small = {
@@ -429,7 +429,7 @@ class Check:
             len(self._others_seen(group)) >= min(others, group.reach - group.minimum) for group in self.groups
         )
 
-    def _telling(self) -> list[CheckedInput]:
+    def _telling(self) -> list[AgreedInput]:
         """Two empty tensors agree on little."""
         return [checked for checked in self.checked if checked.elements]
 

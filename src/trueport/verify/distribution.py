@@ -24,13 +24,13 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
 from trueport.load.job import Job
 from trueport.verify.check import Opened, limits_for, open_model
-from trueport.verify.faults.evidence import Call, Evidence
+from trueport.verify.faults.evidence import ComparedCall, Evidence
 from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_found, input_words
 from trueport.verify.inputs.draw import Drawn, draw
 from trueport.verify.judging.compare import compare, tolerance_for
 from trueport.verify.judging.comparing import Feed
 from trueport.verify.judging.reference import FlattenOutputs, RunEager
-from trueport.verify.results import CheckedInput, CheckResult
+from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, tied_sizes
 from trueport.verify.runtime.sandbox import WorkerFailure
 from trueport.verify.runtime.tensors import TensorData, from_torch, to_torch
@@ -100,7 +100,7 @@ class Distributions:
     feed: Feed
     seed: int
     evidence: Evidence | None = None
-    checked: list[CheckedInput] = field(default_factory=list)
+    checked: list[AgreedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     refused: int = 0
     kept: Path | None = None
@@ -154,7 +154,7 @@ class Distributions:
                 return
         told = f"{family}, {len(ours)} runs of eager and {len(theirs)} of the model"
         elements = sum(value.numel() for value in first if isinstance(value, torch.Tensor))
-        self.checked.append(CheckedInput(sizes, told, elements, 0.0, 0.0, eager_seconds, runtime_seconds))
+        self.checked.append(AgreedInput(sizes, told, elements, 0.0, 0.0, eager_seconds, runtime_seconds))
 
     def _eager(self, values: Sequence[object]) -> list[Any]:
         copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
@@ -163,7 +163,7 @@ class Distributions:
     def _evidence(self, feeds: Mapping[str, TensorData], ours: Samples) -> tuple[str, ...]:
         if self.evidence is None:
             return ()
-        calls = [Call(feeds, run) for run in ours[:_SHOWN]]
+        calls = [ComparedCall(feeds, run) for run in ours[:_SHOWN]]
         told = self.evidence.kept_calls(self.opened.blame.path, calls, self.names)
         self.kept = told.folder
         return (told.words,)

@@ -15,7 +15,8 @@ from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
 from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
-from trueport.load.job import Job, Leaf, LeafKind
+from trueport.load.job import Job, Leaf
+from trueport.load.values import LeafKind
 from trueport.source import Place, Where
 from trueport.verify.check import Options, check_opened, limits_for, open_model
 from trueport.verify.decisions.instrument import functions_run_by, unwatched

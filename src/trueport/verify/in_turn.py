@@ -16,13 +16,13 @@ from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.examine.run import call_eagerly
 from trueport.examine.state import Snapshot
 from trueport.verify.check import Options
-from trueport.verify.faults.evidence import Call
+from trueport.verify.faults.evidence import ComparedCall
 from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_found, input_words
 from trueport.verify.fitted import Fitted
 from trueport.verify.inputs.draw import draw
-from trueport.verify.judging.compare import Expected, Tolerance, Verdict, judge
+from trueport.verify.judging.compare import Expected, Judgement, Tolerance, judge
 from trueport.verify.judging.comparing import count, dtypes_of, tolerance_of
-from trueport.verify.results import CheckedInput, CheckResult
+from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.sandbox import WorkerFailure
 
 _OTHERS = 4
@@ -74,7 +74,7 @@ class _InTurn:
     before: Snapshot
     names: str
     options: Options
-    checked: list[CheckedInput] = field(default_factory=list)
+    checked: list[AgreedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     refused: int = 0
     kept: Path | None = None
@@ -84,12 +84,12 @@ class _InTurn:
         if answers is None:
             self.refused += 1
             return
-        calls: list[Call] = []
+        calls: list[ComparedCall] = []
         state = self.fitted.state()
-        worst, elements = Verdict(None), 0
+        worst, elements = Judgement(None), 0
         for each, expected in zip(sequence, answers, strict=True):
             feeds = {**self.fitted.feed(each.values), **state}
-            calls.append(Call(feeds, expected))
+            calls.append(ComparedCall(feeds, expected))
             try:
                 outputs = self.fitted.opened.loaded.run(feeds)
             except WorkerFailure as failure:
@@ -104,7 +104,7 @@ class _InTurn:
                     return
                 worst, elements = max(worst, verdict, key=lambda each: each.worst), elements + count(right)
         self.checked.append(
-            CheckedInput(
+            AgreedInput(
                 sequence[-1].sizes, f"{len(sequence)} calls in turn", elements, worst.worst, worst.allowed, 0.0, 0.0
             )
         )
@@ -127,7 +127,7 @@ class _InTurn:
         finally:
             self.before.put_back()
 
-    def _found(self, plain: Diagnostic, sequence: Sequence[_Input], calls: Sequence[Call]) -> Diagnostic:
+    def _found(self, plain: Diagnostic, sequence: Sequence[_Input], calls: Sequence[ComparedCall]) -> Diagnostic:
         if len(calls) == 1:
             return replace(plain, seen=(*plain.seen, *self._evidence(calls)))
         lost = "and what the file makes of it is another" if self.fitted.keeps_state else "which the file does not keep"
@@ -139,7 +139,7 @@ class _InTurn:
             fix="make the state an argument and a result; `trueport export --state inputs-outputs` does",
         )
 
-    def _evidence(self, calls: Sequence[Call]) -> tuple[str, ...]:
+    def _evidence(self, calls: Sequence[ComparedCall]) -> tuple[str, ...]:
         evidence = self.options.get("evidence")
         if evidence is None:
             return ()

@@ -15,7 +15,7 @@ from trueport.verify.judging.compare import Tolerance
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedInput:
+class AgreedInput:
     """An input on which both gave the same `elements`. `worst` is the largest error among the floats of them, and
     `allowed` what was allowed there."""
 
@@ -35,7 +35,7 @@ class CheckedInput:
 class CheckResult:
     """What was compared, what was found, and how it was decided."""
 
-    checked: tuple[CheckedInput, ...] = ()
+    checked: tuple[AgreedInput, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     refused_by_eager: int = 0
     undecided: tuple[str, ...] = ()

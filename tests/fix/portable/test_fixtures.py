@@ -16,13 +16,13 @@ import pytest
 import torch
 
 from trueport.fix.portable import portable
-from trueport.fix.portable.statements import Style
+from trueport.fix.portable.writing import PortableStyle
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = sorted(file.name.removesuffix("_in.py") for file in FIXTURES.glob("*_in.py"))
-STYLES = {"nested": Style(flat=True)}
+STYLES = {"nested": PortableStyle(flat=True)}
 """Where torch.onnx does not take the plain form, the one that `make_portable` comes to by trying."""
 
 
@@ -48,7 +48,7 @@ def test_the_text(name: str) -> None:
     module = load(FIXTURES / f"{name}_in.py")
     job = make_job(model(module), module.INPUTS[0], dynamic_shapes=module.SIZES)
     functions = portable.deciding_functions(portable.capture(job, is_leaf))
-    written = portable.written(functions, portable.look(job, functions), STYLES.get(name, Style()))
+    written = portable.written(functions, portable.look(job, functions), STYLES.get(name, PortableStyle()))
     assert not written.diagnostics
     (change,) = written.changes
     out = FIXTURES / f"{name}_out.py"

@@ -13,7 +13,7 @@ import torch
 
 from trueport.capture.trace import capture
 from trueport.fix.portable.portable import PortableResult, deciding_functions, look, make_portable, written
-from trueport.fix.portable.statements import Style
+from trueport.fix.portable.writing import PortableStyle
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 
@@ -44,7 +44,7 @@ def attempt(model: torch.nn.Module, sizes: object = None) -> PortableResult:
     """The text in the plain style, not tried with torch."""
     job = make_job(model, (torch.ones(3, 4),), dynamic_shapes=sizes)
     functions = deciding_functions(capture(job, is_leaf))
-    return written(functions, look(job, functions), Style())
+    return written(functions, look(job, functions), PortableStyle())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import trueport
-from trueport.capture.effects.state import State
+from trueport.capture.effects.state import StateMode
 from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
@@ -20,7 +20,7 @@ from trueport.verify.calls.trials import trials
 
 def calls(model: nn.Module, *args: torch.Tensor, **options: Any) -> list[Call]:
     job = make_job(model.eval(), args, {}, **options)
-    return list(calls_of(capture(job, is_leaf, State.REFUSE), 20).distinct)
+    return list(calls_of(capture(job, is_leaf, StateMode.REFUSE), 20).distinct)
 
 
 class Net(nn.Module):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.effects.world import Change
+from trueport.capture.effects.world import ContainerChange
 from trueport.capture.graph import Region
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
@@ -20,7 +20,7 @@ class Arm:
     region: Region
     returned: Any = None
     after: tuple[Any, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ContainerChange, ...] = ()
     writes: tuple[Write, ...] = ()
     raised: Exception | None = None
     shared: Left = field(default_factory=Left)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from trueport.capture.branches.escapes import Escape
 from trueport.capture.branches.forks import Forks
 from trueport.capture.branches.questions import Questions
+from trueport.capture.stops.places import calling_frame
 from trueport.capture.stops.raising import catcher, refuse_if_caught
 from trueport.rewrite.forks import Fork
-from trueport.rewrite.running.runtime import State
+from trueport.rewrite.running.runtime import BlockNames
 
 
 class Catching(Questions):
@@ -34,7 +34,7 @@ class Catching(Questions):
                 self.tracer.demand.want_escape(caught.loop, kind)
         refuse_if_caught(kind, self.tracer.places)
 
-    def escape(self, state: State) -> Escape | None:
-        frame = sys._getframe(2)
+    def escape(self, state: BlockNames) -> Escape | None:
+        frame = calling_frame()
         kinds = self.tracer.demand.escapes.get((frame.f_code.co_filename, frame.f_lineno))
         return None if kinds is None else Escape(self, tuple(kinds), state)

@@ -41,7 +41,8 @@ from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.disagreement import holds_disagreement
 from trueport.capture.values.maybe import known
 from trueport.errors import ExportError
-from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
+from trueport.torch_internals.symbolic import expr_of
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
@@ -60,7 +61,7 @@ class ControlFlow(HandingOn):
     # --- branches
 
     def branch(
-        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
+        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: BlockNames, told: bool = True
     ) -> Any:
         """`told` is off where the arms come to the test themselves: what it tells is not known before."""
         refuse_endless(self.tracer.places, len(self.tracer.regions), test)
@@ -68,7 +69,7 @@ class ControlFlow(HandingOn):
         number = -1 if run is None else run.next_number()
         if (
             isinstance(test, torch.SymBool)
-            and (answer := self.tracer.symbols.shapes.settled(test.node.expr)) is not None
+            and (answer := self.tracer.symbols.shapes.settled(expr_of(test))) is not None
         ):
             return then() if answer else orelse()
         if run is not None and number in run.settled:
@@ -108,12 +109,12 @@ class ControlFlow(HandingOn):
         return self._join(test, arms, merging, state)
 
     def _trace_where(
-        self, test: Any, holds: bool, arm: Callable[[], Any], state: State, before: tuple[Any, ...]
+        self, test: Any, holds: bool, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]
     ) -> Arm:
         """An arm, with what is known because the test holds there, or does not."""
         fact: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if isinstance(test, torch.SymBool):
-            expr = test.node.expr
+            expr = expr_of(test)
             fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
         with fact:
             return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
@@ -145,7 +146,11 @@ class ControlFlow(HandingOn):
         return again
 
     def trace_arm(
-        self, arm: Callable[[], Any], state: State, before: tuple[Any, ...], in_arm: Callable[[Any], Any] = lambda v: v
+        self,
+        arm: Callable[[], Any],
+        state: BlockNames,
+        before: tuple[Any, ...],
+        in_arm: Callable[[Any], Any] = lambda v: v,
     ) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that.
 
@@ -175,10 +180,10 @@ class ControlFlow(HandingOn):
             state.put(before)
         return traced
 
-    def forked(self, block: Callable[[], Any], state: State) -> Any:
+    def forked(self, block: Callable[[], Any], state: BlockNames) -> Any:
         return self.forks.trace(block, state)
 
-    def take(self, arm: Arm, state: State) -> Any:
+    def take(self, arm: Arm, state: BlockNames) -> Any:
         """Only this arm can run: its nodes belong to the scope around it."""
         self.tracer.regions[-1].nodes += arm.region.nodes
         self.tracer.writes.sharing.join(arm.shared)
@@ -189,7 +194,7 @@ class ControlFlow(HandingOn):
             self.tracer.writes.put(write.base, write.after)
         return arm.returned
 
-    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: State) -> Any:
+    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: BlockNames) -> Any:
         then, orelse = arms
         self.tracer.writes.sharing.join(then.shared, orelse.shared)
         returned = merging.merge(then.returned, orelse.returned, "what it returns")
@@ -226,7 +231,7 @@ class ControlFlow(HandingOn):
 
     # --- loops
 
-    def repeat_while(self, test: Callable[[], Any], first: Any, body: Callable[[], Any], state: State) -> None:
+    def repeat_while(self, test: Callable[[], Any], first: Any, body: Callable[[], Any], state: BlockNames) -> None:
         def step(_iteration: Any) -> Any:
             with self._knowing(self._test_of_a_round(test, first, state)):
                 body()
@@ -235,7 +240,7 @@ class ControlFlow(HandingOn):
         if not self.loops.run(step, state, trips=None, first=first, blocks=(test, body)):
             self._when(True if first is None else first, lambda: self._while_after_first(test, body, state), state)
 
-    def _test_of_a_round(self, test: Callable[[], Any], first: Any, state: State) -> Any:
+    def _test_of_a_round(self, test: Callable[[], Any], first: Any, state: BlockNames) -> Any:
         """What holds when a round begins: the test, where numbers are all that it compares."""
         if not isinstance(first, (bool, torch.SymBool)):
             return None
@@ -244,26 +249,28 @@ class ControlFlow(HandingOn):
     def _knowing(self, fact: Any) -> contextlib.AbstractContextManager[None]:
         if not isinstance(fact, torch.SymBool):
             return contextlib.nullcontext()
-        return self.tracer.symbols.shapes.knowing(fact.node.expr)
+        return self.tracer.symbols.shapes.knowing(expr_of(fact))
 
-    def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> bool:
+    def went_step_by_step(
+        self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
+    ) -> bool:
         steps = stepping.stepper(self, over)
         if steps is not None:
             stepping.go_through(self, steps, body, stop, state)
         return steps is not None
 
-    def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+    def _while_after_first(self, test: Callable[[], Any], body: Callable[[], Any], state: BlockNames) -> None:
         body()
         RUNTIME_FUNCTIONS.while_(test, body, state)
 
-    def _when(self, test: Any, then: Callable[[], Any], state: State) -> None:
+    def _when(self, test: Any, then: Callable[[], Any], state: BlockNames) -> None:
         truth = self.truth(test)
         if truth is True:
             then()
         elif truth is not False:
             self.branch(truth, then, _nothing, state)
 
-    def becomes_traced(self, round: Callable[[], Any], state: State) -> bool:
+    def becomes_traced(self, round: Callable[[], Any], state: BlockNames) -> bool:
         """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on.
 
         More than one where a size decides that is known for the first rounds: `h = x[:1]; while h.shape[0] < 10:`.
@@ -281,7 +288,9 @@ class ControlFlow(HandingOn):
             tried = self.trace_arm(rounds, state, state.get())
         return tried.raised is None and not isinstance(tried.returned, bool)
 
-    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
+    def repeat_for(
+        self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
+    ) -> None:
         if sequence.most is not None:
             self._at_most(sequence, body, stop, state)
             return
@@ -295,14 +304,14 @@ class ControlFlow(HandingOn):
             self._when(sequence.length > 0, lambda: self._for_after_first(sequence, body, stop, state), state)
 
     def _for_after_first(
-        self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State
+        self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
     ) -> None:
         """The first round on its own, and the others as a loop."""
         body(sequence.at(0))
         others = OpenSequence(sequence.length - 1, lambda i: sequence.at(i + 1))
         self._when(self.negate(stop()), lambda: self.repeat_for(others, body, stop, state), state)
 
-    def _at_most(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
+    def _at_most(self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames) -> None:
         """As many rounds as there can be, each only where there is an item."""
         for count in range(sequence.most):
             go_on: Any = count < sequence.length
@@ -322,11 +331,11 @@ class ControlFlow(HandingOn):
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""
         collected = TracedList()
-        state = State(lambda: (collected,), _nothing, ("the list",), tuple)
+        state = BlockNames(lambda: (collected,), _nothing, ("the list",), tuple)
         self.repeat_for(sequence, lambda item: collected.append(each(item)), lambda: False, state)
         return collected
 
-    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
+    def endless(self, over: Any, round: Callable[[Any], Any], state: BlockNames) -> Any:
         if not isinstance(over, itertools.count):
             return None
         first, second = itertools.islice(copy.copy(over), 2)
@@ -334,7 +343,7 @@ class ControlFlow(HandingOn):
             return None
         return OpenSequence(None, lambda i: first + i * (second - first))
 
-    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: State) -> bool:
+    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames) -> bool:
         """`for _ in range(60): … if small: break` is one Loop, and not sixty branches.
 
         Where a round needs its number as a plain one, the rounds are written out like those of any plain range.

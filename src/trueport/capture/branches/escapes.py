@@ -19,7 +19,7 @@ from typing import Any
 from trueport.capture.recording.flow import Tracing
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, BlockNames
 
 _NAMES = ("whether an error was raised", "which error", "what the error holds")
 
@@ -30,7 +30,7 @@ class Escape:
 
     control: Tracing
     kinds: tuple[type[Exception], ...]
-    state_around: State
+    state_around: BlockNames
     raised: Any = False
     which: Any = 0
     held: Any = UNBOUND
@@ -38,7 +38,7 @@ class Escape:
     """An error of each type that was noted."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> BlockNames:
         """What a round may change: the names of the loop, and the error."""
         around, own = self.state_around, len(self.state_around.names)
 
@@ -49,7 +49,7 @@ class Escape:
         def get() -> tuple[Any, ...]:
             return (*around.get(), self.raised, self.which, self.held)
 
-        return State(get, put, (*around.names, *_NAMES), around.look)
+        return BlockNames(get, put, (*around.names, *_NAMES), around.look)
 
     def round(self, body: Callable[..., Any], *item: Any) -> None:
         """A round, traced for each way that raises."""

@@ -22,12 +22,13 @@ from trueport.capture.recording.recording import Recorded, Reuse
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
-from trueport.rewrite.running.runtime import State
+from trueport.rewrite.running.runtime import BlockNames
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 
 @dataclass(frozen=True)
-class Way:
+class SettledArm:
     """The way through a branch that is settled, and where the branch stands."""
 
     holds: bool
@@ -35,10 +36,10 @@ class Way:
 
 
 @dataclass
-class Run:
+class ForkRun:
     """One run of a forked statement: the ways that are settled, by the number of the branch that is met."""
 
-    settled: Mapping[int, Way]
+    settled: Mapping[int, SettledArm]
     catches: tuple[type[Exception], ...] = ()
     """The errors after which it goes on."""
     met: int = 0
@@ -53,7 +54,7 @@ class Run:
 class Forking(Unwinding):
     """A branch wants the statement around it to be run for each of its ways. No `except Exception` stops it."""
 
-    def __init__(self, run: Run, number: int, test: Any, place: Place) -> None:
+    def __init__(self, run: ForkRun, number: int, test: Any, place: Place) -> None:
         super().__init__(f"branch {number}")
         self.run, self.number, self.test, self.place = run, number, test, place
         self.nodes: list[Any] = []
@@ -65,14 +66,14 @@ class Branching(Protocol):
     @property
     def tracer(self) -> Tracer: ...
 
-    def trace_arm(self, arm: Callable[[], Any], state: State, before: tuple[Any, ...]) -> Arm:
+    def trace_arm(self, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that."""
 
-    def take(self, arm: Arm, state: State) -> Any:
+    def take(self, arm: Arm, state: BlockNames) -> Any:
         """Only this arm can run: its nodes belong to the scope around it."""
 
     def branch(
-        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State, told: bool = True
+        self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: BlockNames, told: bool = True
     ) -> Any:
         """`told` is off where the arms come to the test themselves: what it tells is not known before."""
 
@@ -82,23 +83,23 @@ class Forks:
 
     def __init__(self, control: Branching) -> None:
         self._control = control
-        self._runs: list[Run | None] = [None]
+        self._runs: list[ForkRun | None] = [None]
         self._left = int(limits.FORKINGS)
 
     @property
-    def run(self) -> Run | None:
+    def run(self) -> ForkRun | None:
         """The innermost forked statement; None in a round of a loop, which cannot be taken up again outside of it."""
         return self._runs[-1]
 
     @contextlib.contextmanager
-    def running(self, run: Run | None) -> Iterator[None]:
+    def running(self, run: ForkRun | None) -> Iterator[None]:
         self._runs.append(run)
         try:
             yield
         finally:
             self._runs.pop()
 
-    def fork(self, run: Run | None, number: int, test: Any) -> None:
+    def fork(self, run: ForkRun | None, number: int, test: Any) -> None:
         """Begin the statement anew, for each way through this branch. Returns where there is none, or too many ways."""
         demand = self._control.tracer.demand
         if run is None or demand.forks_off:
@@ -111,14 +112,14 @@ class Forks:
             self._left -= 1
             raise Forking(run, number, test, self._control.tracer.places.here())
 
-    def take(self, run: Run, number: int, test: Any, state: State) -> bool:
+    def take(self, run: ForkRun, number: int, test: Any, state: BlockNames) -> bool:
         """The way through a branch that is settled in this run; what it tells is known from here on."""
         holds, place = run.settled[number].holds, run.settled[number].place
         if self._control.tracer.places.here() != place:  # its number is another's
             self._control.tracer.demand.give_up_forks()
         self._control.tracer.reuse = None
         if isinstance(test, torch.SymBool):
-            expr = test.node.expr
+            expr = expr_of(test)
             run.facts.enter_context(self._control.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr)))
         state.put(tuple(known(value, test, holds) for value in state.get()))
         return holds
@@ -127,10 +128,10 @@ class Forks:
         """Whether a statement that runs just now goes on after such an error."""
         return any(run is not None and issubclass(kind, run.catches) for run in self._runs)
 
-    def trace(self, block: Callable[[], Any], state: State, catches: tuple[type[Exception], ...] = ()) -> Any:
-        return self._traced(block, state, Run({}, catches), [])
+    def trace(self, block: Callable[[], Any], state: BlockNames, catches: tuple[type[Exception], ...] = ()) -> Any:
+        return self._traced(block, state, ForkRun({}, catches), [])
 
-    def _traced(self, block: Callable[[], Any], state: State, run: Run, before: Recorded) -> Any:
+    def _traced(self, block: Callable[[], Any], state: BlockNames, run: ForkRun, before: Recorded) -> Any:
         control = self._control
         try:
             arm = control.trace_arm(lambda: self._begun(block, run, before), state, state.get())
@@ -146,14 +147,14 @@ class Forks:
         control.tracer.regions[-1].nodes += nodes
 
         def way(holds: bool) -> Callable[[], Any]:
-            settled = {**run.settled, number: Way(holds, place)}
-            return lambda: self._traced(block, state, Run(settled, run.catches), run.recorded)
+            settled = {**run.settled, number: SettledArm(holds, place)}
+            return lambda: self._traced(block, state, ForkRun(settled, run.catches), run.recorded)
 
         # Not before a run comes to the branch itself is it known which way it goes: what it asks until then is numbered
         # as in the first one.
         return control.branch(test, way(True), way(False), state, told=False)
 
-    def _begun(self, block: Callable[[], Any], run: Run, before: Recorded) -> Any:
+    def _begun(self, block: Callable[[], Any], run: ForkRun, before: Recorded) -> Any:
         tracer = self._control.tracer
         region = tracer.regions[-1]
         with self.running(run), run.facts, tracer.recorded_in(region, run.recorded, Reuse(before, region)):

@@ -17,7 +17,7 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.load.structures import Structure, flatten
-from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, State
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, BlockNames
 from trueport.torch_internals import HIGHER_ORDER
 
 _PLACE = "\0trueport.capture.higher_order\0"
@@ -86,7 +86,7 @@ def _collected(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: 
     def put(values: tuple[Any, ...]) -> None:
         carry.held, columns.held = values[0], tuple(values[1:])
 
-    state = State(lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
+    state = BlockNames(lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
     RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, state)
     return [column.whole() for column in columns.held]
 
@@ -144,11 +144,11 @@ class _Box:
     def __init__(self, held: Any) -> None:
         self.held = held
 
-    def state(self) -> State:
+    def state(self) -> BlockNames:
         def put(values: tuple[Any, ...]) -> None:
             self.held = values[0]
 
-        return State(lambda: (self.held,), put, ("what the loop carries",), tuple)
+        return BlockNames(lambda: (self.held,), put, ("what the loop carries",), tuple)
 
 
 class _Lead:

@@ -32,7 +32,8 @@ from trueport.capture.values.texts import Message, OpenText
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, State
+from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Questions(ABC):
@@ -52,7 +53,7 @@ class Questions(ABC):
         return len(self._things) - 1 if known is None else known
 
     @abstractmethod
-    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: State) -> Any:
+    def branch(self, test: Any, then: Callable[[], Any], orelse: Callable[[], Any], state: BlockNames) -> Any:
         """Both arms as regions."""
 
     # --- tests
@@ -113,7 +114,7 @@ class Questions(ABC):
             return
         place = self.tracer.places.here()
         if isinstance(test, torch.SymBool):
-            expr, known = test.node.expr, self.tracer.symbols
+            expr, known = expr_of(test), self.tracer.symbols
             sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
             if sizes and expr.free_symbols <= known.size_symbols.keys():
                 known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))

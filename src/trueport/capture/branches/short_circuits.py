@@ -14,6 +14,7 @@ import torch
 from trueport.capture.branches.arms import Arm
 from trueport.capture.graph import Node, Number, Value
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.symbolic import expr_of
 
 aten = torch.ops.aten
 
@@ -38,7 +39,7 @@ def needs_no_branch(test: Any, arms: list[Arm]) -> bool:
     if not all(_cannot_fail(node) for node in second.region.nodes):
         return False
     if isinstance(second.returned, torch.SymBool):
-        return _is_defined(second.returned.node.expr)
+        return _is_defined(expr_of(second.returned))
     if isinstance(second.returned, torch.Tensor):
         return second.returned.dim() == 0 and second.returned.dtype is torch.bool
     return isinstance(second.returned, bool)

@@ -21,6 +21,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.torch_internals.symbolic import expr_of, shapes_of
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
@@ -48,7 +49,7 @@ class OpenKey:
 
 
 def _expression(part: Any) -> Any:
-    return (OpenKey, part.node.expr) if isinstance(part, Symbolic) else part
+    return (OpenKey, expr_of(part)) if isinstance(part, Symbolic) else part
 
 
 def is_of_sizes(key: Any) -> bool:
@@ -58,7 +59,7 @@ def is_of_sizes(key: Any) -> bool:
 
 
 def _is_size(number: torch.SymInt) -> bool:
-    shapes, symbols = number.node.shape_env, number.node.expr.free_symbols
+    shapes, symbols = shapes_of(number), expr_of(number).free_symbols
     return not any(symbol.is_integer is not True or shapes.made_since(symbol, 0) for symbol in symbols)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 
 
 class TracedDeque(TracedList):
@@ -27,7 +27,7 @@ class TracedDeque(TracedList):
         """`isinstance(q, deque)` holds in any code."""
         return deque
 
-    def holding(self, parts: Parts) -> TracedDeque:
+    def holding(self, parts: ListParts) -> TracedDeque:
         made = TracedDeque(maxlen=self.maxlen)
         made.hold(parts)
         return made
@@ -38,7 +38,7 @@ class TracedDeque(TracedList):
             return
         if self.is_open:
             rows = self.rows()
-            self.hold(Parts((rows.part(torch.sym_max(rows.length - self.maxlen, 0), None),)))
+            self.hold(ListParts((rows.part(torch.sym_max(rows.length - self.maxlen, 0), None),)))
         elif (surplus := list.__len__(self) - self.maxlen) > 0:
             list.__delitem__(self, slice(0, surplus))
 

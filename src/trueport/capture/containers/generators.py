@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList
+from trueport.capture.stops.places import calling_frame
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -84,7 +84,7 @@ class Generated:
         return iter(self.collected())
 
     def __next__(self) -> Any:
-        if TRACE.trace is not None and sys._getframe(1).f_code.co_filename == contextlib.__file__:
+        if TRACE.trace is not None and calling_frame().f_code.co_filename == contextlib.__file__:
             TRACE.trace.entered_by_hand()
         elif TRACE.trace is not None:
             TRACE.trace.rewrite_caller()

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import torch
 
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import NotAlike, Rows, numbers_in
 from trueport.capture.containers.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse
 from trueport.capture.values.disagreement import Disagreement
@@ -24,7 +24,7 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
-        self._parts: Parts | None = None
+        self._parts: ListParts | None = None
         self.place: Place | None = None
         """Where its length was left open."""
         self.one_of_two: Disagreement | None = None
@@ -37,25 +37,25 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
         return self._parts is not None
 
     @property
-    def held(self) -> Parts:
-        return self._parts if self._parts is not None else Parts.plain(list.__iter__(self))
+    def held(self) -> ListParts:
+        return self._parts if self._parts is not None else ListParts.plain(list.__iter__(self))
 
     @classmethod
-    def of(cls, parts: Parts) -> Self:
+    def of(cls, parts: ListParts) -> Self:
         made = cls()
         made.hold(parts)
         return made
 
-    def holding(self, parts: Parts) -> Self:
+    def holding(self, parts: ListParts) -> Self:
         """Another of its kind."""
         return type(self).of(parts)
 
     @classmethod
     def of_numbers(cls, tensor: torch.Tensor) -> Self:
         """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
-        return cls.of(Parts((numbers_in(tensor),)))
+        return cls.of(ListParts((numbers_in(tensor),)))
 
-    def hold(self, parts: Parts) -> None:
+    def hold(self, parts: ListParts) -> None:
         """Make it hold this."""
         items = parts.items
         list.clear(self)
@@ -78,7 +78,7 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
             self._mixed()
             raise
         if self._parts is not None:
-            self._parts = Parts((rows,))
+            self._parts = ListParts((rows,))
         return rows
 
     def _mixed(self) -> Any:

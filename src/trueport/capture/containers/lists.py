@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.holding import HoldingList
+from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
-from trueport.capture.containers.parts import Parts as Parts
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
@@ -43,7 +43,7 @@ class TracedList(HoldingList):
         for part in parts:
             columns = list(itertools.islice(found, part.count))
             shape = ItemShape(part, tuple(column for column, _ in columns))
-            made.append(TracedList.of(Parts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
+            made.append(TracedList.of(ListParts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
             made[-1].stands_for, made[-1].place = tuple, self.place
         return tuple(made)
 
@@ -57,7 +57,7 @@ class TracedList(HoldingList):
         if self._parts is None and not is_open(items):
             list.extend(self, items)
         else:
-            added = items.held if isinstance(items, TracedList) else Parts.plain(items)
+            added = items.held if isinstance(items, TracedList) else ListParts.plain(items)
             self.place = self.place or getattr(items, "place", None)
             self.hold(self.held.then(added))
 
@@ -74,17 +74,17 @@ class TracedList(HoldingList):
         """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
         if not isinstance(items, (list, tuple)):
             return NotImplemented
-        made = TracedList.of(Parts.plain(items).then(self.held))
+        made = TracedList.of(ListParts.plain(items).then(self.held))
         made.stands_for, made.place = self.stands_for, self.place
         return made
 
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
-            return self.holding(Parts.plain(list.__mul__(self, times)))
+            return self.holding(ListParts.plain(list.__mul__(self, times)))
         if self._parts is None and isinstance(times, torch.SymInt):
             return _repeated(self, times)
         if isinstance(times, int):
-            return TracedList.of(functools.reduce(Parts.then, [self.held] * times, Parts.plain(())))
+            return TracedList.of(functools.reduce(ListParts.then, [self.held] * times, ListParts.plain(())))
         return refuse("a list of open length is repeated as a traced number says", "repeat the stacked tensor instead")
 
     __rmul__ = __mul__
@@ -103,7 +103,7 @@ class TracedList(HoldingList):
 
     def clear(self) -> None:
         self._about_to_change()
-        self.hold(Parts.plain(()))
+        self.hold(ListParts.plain(()))
 
     def pop(self, index: Any = -1) -> Any:
         self._about_to_change()
@@ -115,12 +115,12 @@ class TracedList(HoldingList):
         item = self[index]
         last = self.held.parts[-1]
         if index == -1 and not isinstance(last, Rows):
-            self.hold(Parts((*self.held.parts[:-1], last[:-1])))
+            self.hold(ListParts((*self.held.parts[:-1], last[:-1])))
             return item
-        self._splice(index, Parts.plain(()))
+        self._splice(index, ListParts.plain(()))
         return item
 
-    def _splice(self, index: Any, new: Parts) -> None:
+    def _splice(self, index: Any, new: ListParts) -> None:
         """Other items in the place of one, or of those in a slice."""
         if isinstance(index, slice) and index.step not in (None, 1):
             refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
@@ -137,7 +137,7 @@ class TracedList(HoldingList):
         if self.is_open or isinstance(index, slice):
             self.hold(parts)
         else:
-            self.hold(Parts.plain(parts.rows().exactly(count - 1)))
+            self.hold(ListParts.plain(parts.rows().exactly(count - 1)))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -182,7 +182,7 @@ class TracedList(HoldingList):
             part = self.rows().part(*bounds)
         except NotAlike:
             return self._mixed()
-        made = TracedList.of(Parts((part,))) if index.step in (None, 1) else _every(part, index.step)
+        made = TracedList.of(ListParts((part,))) if index.step in (None, 1) else _every(part, index.step)
         made.stands_for, made.place = self.stands_for, self.place
         return made
 
@@ -195,7 +195,7 @@ class TracedList(HoldingList):
             self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
         else:
             new = RUNTIME_FUNCTIONS.traced(list)(value)
-            self._splice(index, new.held if isinstance(new, TracedList) else Parts.plain(new))
+            self._splice(index, new.held if isinstance(new, TracedList) else ListParts.plain(new))
 
     def __delitem__(self, index: Any) -> None:
         self._about_to_change()
@@ -204,7 +204,7 @@ class TracedList(HoldingList):
             return
         if TRACE.trace is not None and not isinstance(index, slice):
             TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
-        self._splice(index, Parts.plain(()))
+        self._splice(index, ListParts.plain(()))
 
     def _replace(self, index: Any, value: Any) -> None:
         """Another item at a traced place, or in a list of open length."""
@@ -213,10 +213,10 @@ class TracedList(HoldingList):
         try:
             rows = self.held.rows()
             items = rows.with_item(index, value)
-            self.hold(Parts((items,)) if self.is_open else Parts.plain(items.exactly(list.__len__(self))))
+            self.hold(ListParts((items,)) if self.is_open else ListParts.plain(items.exactly(list.__len__(self))))
         except NotAlike:
             if self.is_open:  # an item of another size than the others
-                self._splice(index, Parts.plain([value]))
+                self._splice(index, ListParts.plain([value]))
                 return
             count, before = list.__len__(self), list(list.__iter__(self))
             for i, item in enumerate(before):
@@ -234,7 +234,7 @@ class TracedList(HoldingList):
             return
         rows, trace = self.rows(), TRACE.trace
         try:
-            self.hold(Parts((rows.backwards(),)))
+            self.hold(ListParts((rows.backwards(),)))
         except NotAlike:
             assert trace is not None
             from_the_end = OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i))
@@ -254,18 +254,18 @@ class TracedList(HoldingList):
         if self._parts is None and not _is_traced(index):
             list.insert(self, index, item)
         elif isinstance(index, int) and index == 0:
-            self.hold(Parts.plain([item]).then(self.held))
+            self.hold(ListParts.plain([item]).then(self.held))
         else:
-            self._splice(slice(index, index), Parts.plain([item]))
+            self._splice(slice(index, index), ListParts.plain([item]))
 
     def sort(self, **options: Any) -> None:
         self._about_to_change()
         ordered = RUNTIME_FUNCTIONS.traced(sorted)(self, **options)
-        self.hold(ordered.held if isinstance(ordered, TracedList) else Parts.plain(ordered))
+        self.hold(ordered.held if isinstance(ordered, TracedList) else ListParts.plain(ordered))
 
     def remove(self, item: Any) -> None:
         self._about_to_change()
-        list.remove(self, item) if self._parts is None else self._splice(self.index(item), Parts.plain(()))
+        list.remove(self, item) if self._parts is None else self._splice(self.index(item), ListParts.plain(()))
 
     def index(self, *args: Any) -> Any:
         if self._parts is None:
@@ -324,8 +324,8 @@ def _is_traced(index: Any) -> bool:
     return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
 
 
-def _held(items: list[Any]) -> Parts:
-    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+def _held(items: list[Any]) -> ListParts:
+    return items.held if isinstance(items, TracedList) else ListParts.plain(items)
 
 
 def is_open(value: Any) -> bool:
@@ -338,4 +338,4 @@ def _repeated(items: TracedList, times: Any) -> TracedList:
     if any(column.is_packed for column in rows.shape.columns):
         refuse("a list of items of different sizes is repeated as a traced number says", "expand a tensor instead")
     repeated = [tensor.expand(times, *tensor.shape).flatten(0, 1) for tensor in rows.tensors]
-    return TracedList.of(Parts((Rows(rows.shape, tuple(repeated)),)))
+    return TracedList.of(ListParts((Rows(rows.shape, tuple(repeated)),)))

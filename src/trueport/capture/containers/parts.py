@@ -16,13 +16,13 @@ Part: TypeAlias = tuple[Any, ...] | Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ListParts:
     """What a list holds: plain items, and rows whose number is open, in their order."""
 
     parts: tuple[Part, ...]
 
     @classmethod
-    def plain(cls, items: Iterable[Any]) -> Parts:
+    def plain(cls, items: Iterable[Any]) -> ListParts:
         return cls((tuple(items),))
 
     @property
@@ -41,33 +41,33 @@ class Parts:
         """The part that nobody may look at, in a list that is out of date."""
         return next((part for part in self.parts if isinstance(part, NoRows)), None)
 
-    def plus(self, items: Iterable[Any]) -> Parts:
+    def plus(self, items: Iterable[Any]) -> ListParts:
         *before, last = self.parts or ((),)
         added = tuple(items)
         if isinstance(last, Rows):
-            return Parts((*self.parts, added)) if added else self
-        return Parts((*before, (*last, *added)))
+            return ListParts((*self.parts, added)) if added else self
+        return ListParts((*before, (*last, *added)))
 
-    def then(self, other: Parts) -> Parts:
+    def then(self, other: ListParts) -> ListParts:
         whole = self
         for part in other.parts:
-            whole = Parts((*whole.parts, part)) if isinstance(part, Rows) else whole.plus(part)
+            whole = ListParts((*whole.parts, part)) if isinstance(part, Rows) else whole.plus(part)
         return whole
 
-    def same_as(self, other: Parts) -> bool:
+    def same_as(self, other: ListParts) -> bool:
         """Whether nothing was changed."""
         return len(self.parts) == len(other.parts) and all(map(_same_part, self.parts, other.parts))
 
-    def alike(self, other: Parts) -> bool:
+    def alike(self, other: ListParts) -> bool:
         """Whether both have the same number of parts and of plain items in each."""
         return len(self.parts) == len(other.parts) and all(map(_alike, self.parts, other.parts))
 
-    def apart(self, is_written: Callable[[torch.Tensor], bool]) -> Parts:
+    def apart(self, is_written: Callable[[torch.Tensor], bool]) -> ListParts:
         """The same items; copies of those tensors that the list shares with somebody who writes them."""
         parts = []
         for part in self.parts:
             parts.append(part if isinstance(part, Rows) else tuple(_apart(item, is_written) for item in part))
-        return Parts(tuple(parts))
+        return ListParts(tuple(parts))
 
     def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
         """What its items are made of; None where there are none. Raises NotAlike where they differ."""

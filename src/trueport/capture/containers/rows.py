@@ -18,10 +18,10 @@ import torch
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.decompositions.indexing import get_item
 from trueport.capture.values.disagreement import Disagreement
-from trueport.load.job import LeafKind
 from trueport.load.structures import Structure, flatten
-from trueport.load.values import kind_of
+from trueport.load.values import LeafKind, kind_of
 from trueport.rewrite.running.runtime import TRACE
+from trueport.torch_internals.symbolic import expr_of
 
 IsInner: TypeAlias = Callable[[Any], bool]
 """Whether a size is known only inside the arm or the round in which it arose."""
@@ -386,5 +386,5 @@ def numbers_in(tensor: torch.Tensor) -> Rows:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, int) and isinstance(other, int):
         return one == other
-    expressions = [s.node.expr if isinstance(s, torch.SymInt) else s for s in (one, other)]
+    expressions = [expr_of(s) if isinstance(s, torch.SymInt) else s for s in (one, other)]
     return bool(expressions[0] == expressions[1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
 
@@ -31,10 +31,10 @@ def bounds_of(index: slice, count: Any) -> tuple[Any, Any]:
     return start, torch.sym_max(start, stop)
 
 
-def spliced(items: Parts, start: Any, stop: Any, new: Parts) -> Parts:
+def spliced(items: ListParts, start: Any, stop: Any, new: ListParts) -> ListParts:
     """The items before `start`, the new ones, and those from `stop` on."""
     rows = items.rows()
-    return Parts((_part(rows, None, start),)).then(new).then(Parts((_part(rows, stop, None),)))
+    return ListParts((_part(rows, None, start),)).then(new).then(ListParts((_part(rows, stop, None),)))
 
 
 def _part(rows: Rows, start: Any, stop: Any) -> Rows | tuple[()]:

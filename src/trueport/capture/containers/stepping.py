@@ -13,11 +13,11 @@ from typing import Any
 
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, BlockNames
 
 
 @dataclass
-class Step:
+class StepResult:
     """What the last step gave: whether there was an item, and which."""
 
     found: Any = False
@@ -31,7 +31,7 @@ class Stepper(ABC):
     """Branches and rounds of loops change what it remembers."""
 
     @abstractmethod
-    def advance(self, control: Flow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: StepResult, state: BlockNames) -> None:
         """Take the next item; `state` is what the loop and this step may change."""
 
     @property
@@ -53,7 +53,7 @@ class OfTheUser(Stepper):
     def iterator(self) -> Any:
         return self._iterator
 
-    def advance(self, control: Flow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: StepResult, state: BlockNames) -> None:
         def take() -> None:
             step.found = False
             try:
@@ -65,7 +65,7 @@ class OfTheUser(Stepper):
         control.forks.trace(take, state, catches=(StopIteration,))
 
 
-class Calls(Stepper):
+class CallsUntilSentinel(Stepper):
     """`iter(function, sentinel)`."""
 
     def __init__(self, function: Callable[[], Any], sentinel: Any) -> None:
@@ -75,7 +75,7 @@ class Calls(Stepper):
     def iterator(self) -> Any:
         return self._function
 
-    def advance(self, control: Flow, step: Step, _state: State) -> None:
+    def advance(self, control: Flow, step: StepResult, _state: BlockNames) -> None:
         step.item = RUNTIME_FUNCTIONS.traced(self._function)()
         step.found = control.negate(RUNTIME_FUNCTIONS.eq(step.item, self._sentinel))
 
@@ -109,7 +109,7 @@ class ByPosition(Stepper):
     def take(self) -> Any:
         """The next item."""
 
-    def advance(self, control: Flow, step: Step, state: State) -> None:
+    def advance(self, control: Flow, step: StepResult, state: BlockNames) -> None:
         def take() -> None:
             step.item, step.found = self.take(), True
 
@@ -165,9 +165,9 @@ def stepper(control: Flow, over: Any) -> Stepper | None:
 
 
 def go_through(
-    control: Flow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: State
+    control: Flow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: BlockNames
 ) -> None:
-    step = Step()
+    step = StepResult()
     own = len(state.names)
 
     def get() -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ def go_through(
         state.put(values[:own])
         step.found, step.item = values[own + 1 :]
 
-    whole = State(get, put, (*state.names, "the iterator", "whether there is an item", "the item"), state.look)
+    whole = BlockNames(get, put, (*state.names, "the iterator", "whether there is an item", "the item"), state.look)
 
     def end() -> None:
         step.found = False

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.stops.raising import fail
 from trueport.capture.values.chosen import later
@@ -134,8 +134,8 @@ class Table:
         return made
 
     def clear(self) -> None:
-        self._keys.hold(Parts.plain(()))
-        self._values.hold(Parts.plain(()))
+        self._keys.hold(ListParts.plain(()))
+        self._values.hold(ListParts.plain(()))
 
     def sequence(self) -> OpenSequence | None:
         return self._keys.sequence() if self._keys.is_open else None

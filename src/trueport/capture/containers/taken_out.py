@@ -16,6 +16,7 @@ from trueport.errors import ExportError
 from trueport.load.structures import Structure, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 
 @dataclass(frozen=True)
@@ -65,5 +66,5 @@ def _is_same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     if isinstance(one, Symbolic) and isinstance(other, Symbolic):
-        return bool(one.node.expr == other.node.expr)
+        return bool(expr_of(one) == expr_of(other))
     return not isinstance(one, (torch.Tensor, *Symbolic)) and type(one) is type(other) and bool(one == other)

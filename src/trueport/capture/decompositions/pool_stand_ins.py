@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from trueport.capture.decompositions.resizing import by_traced_factor
 from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.torch_internals.symbolic import expr_of
 
 
 def _mean(rank: int) -> Callable[..., Any]:
@@ -114,7 +115,7 @@ for _rank in (1, 2, 3):
 def _same_size(one: Any, other: Any) -> bool:
     if isinstance(one, int) and isinstance(other, int):
         return one == other
-    return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and one.node.expr == other.node.expr
+    return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and expr_of(one) == expr_of(other)
 
 
 @stands_in_for(F.adaptive_avg_pool1d)

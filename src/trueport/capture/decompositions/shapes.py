@@ -15,6 +15,7 @@ import torch
 
 from trueport.capture.decompositions.image_shapes import IMAGE_RESULTS
 from trueport.torch_internals import GuardOnDataDependentSymNode, OpOverload
+from trueport.torch_internals.symbolic import expr_of, shapes_of
 
 aten = torch.ops.aten
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +48,7 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
     So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
     """
     if isinstance(start, torch.SymInt) and isinstance(end, torch.SymInt) and isinstance(step, int) and step == 1:
-        shapes, length = start.node.shape_env, (end - start).node.expr
+        shapes, length = shapes_of(start), expr_of(end - start)
         rows = self.shape[dim]
         if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
             sizes: list[Any] = [*self.shape]

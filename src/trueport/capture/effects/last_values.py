@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.containers.rows import NoRows, Rows
 from trueport.capture.graph import Value
 from trueport.capture.values.disagreement import Disagreement
@@ -54,7 +54,7 @@ def _tensors(value: Any, around: list[Any]) -> Iterator[torch.Tensor]:
         yield from _tensors(value_of(value), around)
     elif isinstance(value, (Disagreement, NoRows)):
         return
-    elif isinstance(value, Parts):
+    elif isinstance(value, ListParts):
         yield from _tensors(value.parts, around)
     elif isinstance(value, Rows):
         yield from value.tensors

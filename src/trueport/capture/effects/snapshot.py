@@ -15,7 +15,7 @@ import torch
 from trueport.capture import limits
 from trueport.capture.effects.nearby import classes_near, rooms_near
 from trueport.capture.effects.world import World
-from trueport.capture.recording.held import Held, held_by
+from trueport.capture.recording.held import HeldContainer, held_by
 from trueport.source import Where
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
@@ -31,7 +31,7 @@ class Rebound:
     after: Any
 
 
-class Snapshot:
+class AttributeSnapshot:
     """Shallow copies of the attributes of every module, and of the containers and objects that they hold."""
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -79,7 +79,7 @@ class Snapshot:
                 _fill(held.container, was)
 
 
-def _changed(held: Held, was: Any) -> list[Rebound]:
+def _changed(held: HeldContainer, was: Any) -> list[Rebound]:
     if not held.of_object:
         return [Rebound(held.name, was, held.container)]
     return [

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.effects.snapshot import Snapshot
+from trueport.capture.effects.snapshot import AttributeSnapshot
 from trueport.capture.effects.where_set import where_set
 from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind
 from trueport.capture.recording.constants import values_in
@@ -27,7 +27,7 @@ REPLACED = "replaced"
 """The fact of a finding that forward replaces a tensor, as caches are: eager says whether any call depends on it."""
 
 
-class State(Enum):
+class StateMode(Enum):
     """What to do with buffers that forward writes."""
 
     REFUSE = "refuse"
@@ -71,7 +71,7 @@ class _Written:
         return StateWritten(message=message, place=self.place, severity=severity, fix=fix, facts=facts)
 
 
-def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State, returned: list[Any]) -> Settled:
+def settle_state(tracer: Tracer, snapshot: AttributeSnapshot, choice: StateMode, returned: list[Any]) -> Settled:
     """Find what was written, and settle it as the caller chose.
 
     A plain attribute that is set before anyone reads it (the computed weight of `weight_norm`) is no state.
@@ -82,10 +82,10 @@ def settle_state(tracer: Tracer, snapshot: Snapshot, choice: State, returned: li
     names = {each.name for each in written}
     others = [r.name for r in snapshot.rebound() if r.name not in names and _is_state(r.name)]
     attributes = _attributes(others, choice, snapshot.model)
-    if choice is State.INPUTS_OUTPUTS:
+    if choice is StateMode.INPUTS_OUTPUTS:
         return _lift(tracer, written, attributes)
     state = {each.name: each.last for each in written}
-    if choice is State.FROZEN:
+    if choice is StateMode.FROZEN:
         frozen = [
             each.told(Severity.NOTE, f"`{each.name}` stays as it is now; the write is dropped") for each in written
         ]
@@ -137,7 +137,7 @@ def _words(shape: tuple[Size, ...]) -> str:
     return "×".join(map(str, shape)) or "a single number"
 
 
-def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
+def _written_tensors(tracer: Tracer, snapshot: AttributeSnapshot) -> list[_Written]:
     """Tensors written in place, and tensor attributes or buffers that forward replaced by others."""
     written = {
         name: _Written(name, weight, last, tracer.place_of_write(weight))
@@ -159,14 +159,14 @@ def _written_tensors(tracer: Tracer, snapshot: Snapshot) -> list[_Written]:
     return list(written.values())
 
 
-def _attributes(names: list[str], choice: State, model: torch.nn.Module) -> list[Diagnostic]:
+def _attributes(names: list[str], choice: StateMode, model: torch.nn.Module) -> list[Diagnostic]:
     """Other attributes set by forward. Whether they matter to a later call is for eager to say (see `examine`)."""
     return [
         StateWritten(
             message=f"forward sets `{name}`, which the graph does not keep",
             place=where_set(model, name),
             severity=Severity.NOTE,
-            fix='pass state="frozen" to say that no later call depends on it' if choice is State.REFUSE else "",
+            fix='pass state="frozen" to say that no later call depends on it' if choice is StateMode.REFUSE else "",
             facts={"state": name, "kind": "attribute"},
         )
         for name in names

@@ -20,7 +20,7 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.containers.sequences import is_plain_iterator
 from trueport.capture.containers.sets import TracedSet, Unsure
 from trueport.capture.values.disagreement import Disagreement
@@ -37,7 +37,7 @@ _FOREIGN = ("torch", "builtins", "types", "trueport")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContainerChange:
     """A container that an arm changed: itself, and its content before and after."""
 
     container: Any
@@ -57,9 +57,9 @@ class Change:
         name = next((name for name, value in held if value is self.container), None)
         return f"a {type(self.container).__name__}" if name is None else f"`{name}`"
 
-    def apart(self, tracer: Tracer) -> Change:
+    def apart(self, tracer: Tracer) -> ContainerChange:
         """While the region is still open: items of a list that it wrote in place are taken as they are now."""
-        written = tracer.writes.written_here() if isinstance(self.after, Parts) else ()
+        written = tracer.writes.written_here() if isinstance(self.after, ListParts) else ()
         if not written:
             return self
         return replace(self, after=self.after.apart(lambda tensor: memory_of(tensor) in written))
@@ -164,9 +164,9 @@ class World:
         """The lists, dicts and the like within reach."""
         return [now for now, _ in self._kept.values() if isinstance(now, (list, dict, set, deque))]
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ContainerChange]:
         return [
-            Change(now, before, _copy(now), self._owners.get(id(now)), id(now) in self._attributes)
+            ContainerChange(now, before, _copy(now), self._owners.get(id(now)), id(now) in self._attributes)
             for now, before in self._changed()
         ]
 
@@ -187,7 +187,7 @@ Contents: TypeAlias = Mapping[int, Any]
 """By id of a container: what an arm left in it. The containers are alive as long as the changes are."""
 
 
-def contents_after(changes: Iterable[Change]) -> Contents:
+def contents_after(changes: Iterable[ContainerChange]) -> Contents:
     return {id(c.container): c.after for c in changes if isinstance(c.container, (list, dict, set, deque))}
 
 
@@ -229,7 +229,7 @@ def fill(container: Any, content: Any) -> None:
         else:
             container.cell_contents = content
         return
-    if isinstance(container, (TracedDict, TracedSet)) or isinstance(content, Parts):
+    if isinstance(container, (TracedDict, TracedSet)) or isinstance(content, ListParts):
         container.hold(content)
         return
     if isinstance(container, type) or _keeps_in_slots(container):
@@ -284,7 +284,7 @@ def _items(container: Any) -> Iterable[Any]:
         container = container.held
     if isinstance(container, Unsure):
         return ()
-    if isinstance(container, Parts):
+    if isinstance(container, ListParts):
         return container.items or ()
     return dict.values(container) if isinstance(container, dict) else container
 

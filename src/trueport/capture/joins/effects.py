@@ -9,9 +9,9 @@ import torch
 
 from trueport.capture.containers.choices import OpenKey
 from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import Parts
+from trueport.capture.containers.lists import ListParts
 from trueport.capture.containers.sets import TracedSet, Unsure
-from trueport.capture.effects.world import Change
+from trueport.capture.effects.world import ContainerChange
 from trueport.capture.joins.dicts import keys_differ, merged_entries
 from trueport.capture.joins.lists import merged_parts
 from trueport.capture.joins.merging import Merging
@@ -21,7 +21,9 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.rewrite.running.runtime import UNBOUND
 
 
-def merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Change, ...]) -> list[tuple[Any, Any]]:
+def merged_contents(
+    merging: Merging, then: tuple[ContainerChange, ...], orelse: tuple[ContainerChange, ...]
+) -> list[tuple[Any, Any]]:
     """The contents of containers that an arm changed: item by item where both have the same items."""
     one = {id(c.container): c for c in then}
     other = {id(c.container): c for c in orelse}
@@ -34,11 +36,11 @@ def merged_contents(merging: Merging, then: tuple[Change, ...], orelse: tuple[Ch
     return merged
 
 
-def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
+def _content(merging: Merging, then: Any, orelse: Any, change: ContainerChange) -> Any:
     container = change.container
     if isinstance(container, CellType):
         return merging.merge(then, orelse, "a name of the function around it")
-    if isinstance(then, Parts):
+    if isinstance(then, ListParts):
         container.place = container.place or merging.place
         return merged_parts(merging, then, orelse, "a list")
     if isinstance(container, TracedDict):
@@ -63,7 +65,9 @@ def _content(merging: Merging, then: Any, orelse: Any, change: Change) -> Any:
     return [Disagreement(change.name, *lengths, merging.place, merging.again)]
 
 
-def _merged_dict(merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any], change: Change) -> dict[Any, Any]:
+def _merged_dict(
+    merging: Merging, then: dict[Any, Any], orelse: dict[Any, Any], change: ContainerChange
+) -> dict[Any, Any]:
     """The attributes of an object, or a dict that no rewritten code made."""
     keys = [*then, *(k for k in orelse if k not in then)]
     tracer = merging.tracer

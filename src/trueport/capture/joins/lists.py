@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trueport.capture.containers.lists import Part, Parts, TracedList, is_open
+from trueport.capture.containers.lists import ListParts, Part, TracedList, is_open
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.effects.last_values import LastValues
 from trueport.load.containers import kind_of_container
@@ -40,13 +40,13 @@ def merged_list(merging: Merging, then: Sequence[Any], orelse: Sequence[Any], na
     return made
 
 
-def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Parts:
+def merged_parts(merging: Merging, then: ListParts, orelse: ListParts, name: str) -> ListParts:
     lost = then.lost or orelse.lost
     if lost is not None:
-        return Parts((lost,))
+        return ListParts((lost,))
     if then.alike(orelse):
         pairs = zip(then.parts, orelse.parts, strict=True)
-        return Parts(tuple(_merged_part(merging, one, other, name) for one, other in pairs))
+        return ListParts(tuple(_merged_part(merging, one, other, name) for one, other in pairs))
     try:
         then, orelse = _as_left(merging, then, merging.then_values), _as_left(merging, orelse, merging.else_values)
         shape = _common(then, orelse, merging)
@@ -54,13 +54,13 @@ def merged_parts(merging: Merging, then: Parts, orelse: Parts, name: str) -> Par
             one = then.rows(shape)
         with merging.inside_else():
             other = orelse.rows(shape)
-        return Parts((_merged_rows(merging, one, other, name),))
+        return ListParts((_merged_rows(merging, one, other, name),))
     except NotAlike:
         lengths = [_length(parts) for parts in (then, orelse)]
-        return Parts.plain([merging.disagreement(name, *lengths)])
+        return ListParts.plain([merging.disagreement(name, *lengths)])
 
 
-def _as_left(merging: Merging, parts: Parts, values: LastValues) -> Parts:
+def _as_left(merging: Merging, parts: ListParts, values: LastValues) -> ListParts:
     """The items as an arm left them: it may have written tensors that were in the list before it."""
 
     def now(item: Any) -> Any:
@@ -73,10 +73,10 @@ def _as_left(merging: Merging, parts: Parts, values: LastValues) -> Parts:
         ]
         return item if all(a is b.value for a, b in zip(left, leaves, strict=True)) else structure.build(left)
 
-    return Parts(tuple(p if isinstance(p, Rows) else tuple(now(item) for item in p) for p in parts.parts))
+    return ListParts(tuple(p if isinstance(p, Rows) else tuple(now(item) for item in p) for p in parts.parts))
 
 
-def _common(then: Parts, orelse: Parts, merging: Merging) -> ItemShape:
+def _common(then: ListParts, orelse: ListParts, merging: Merging) -> ItemShape:
     shapes = [parts.shape(lambda size: not merging.is_outer(size)) for parts in (then, orelse)]
     known = [shape for shape in shapes if shape is not None]
     if not known:
@@ -96,9 +96,9 @@ def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:
     return Rows(one.shape, tuple(merging.merge(a, b, name) for a, b in pairs))
 
 
-def _held(items: Sequence[Any]) -> Parts:
-    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+def _held(items: Sequence[Any]) -> ListParts:
+    return items.held if isinstance(items, TracedList) else ListParts.plain(items)
 
 
-def _length(parts: Parts) -> str:
+def _length(parts: ListParts) -> str:
     return "of open length" if parts.items is None else f"{len(parts.items)} item{'s' * (len(parts.items) != 1)} long"

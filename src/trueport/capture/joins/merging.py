@@ -24,11 +24,12 @@ from trueport.capture.values.chosen import Chosen, all_candidates, may_be_chosen
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.load.containers import kind_of_container
-from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.load.values import LeafKind
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 _PLAIN = (bool, int, float)
 _SHORT = 30
@@ -137,7 +138,7 @@ class Merging:
         """What both are at least; None where that is open."""
         lowest = self.tracer.symbols.shapes.lowest
         least = [
-            lowest(n.node.expr) if isinstance(n, torch.SymInt) else sympy.Integer(int(n))
+            lowest(expr_of(n)) if isinstance(n, torch.SymInt) else sympy.Integer(int(n))
             for n in numbers
             if not isinstance(n, torch.SymBool)
         ]
@@ -282,7 +283,7 @@ class Merging:
     def _arguments(self) -> tuple[str, ...]:
         """The Python numbers among the model's arguments that alone decide which arm is taken."""
         known = self.tracer.symbols.number_symbols
-        symbols = self.test.node.expr.free_symbols if isinstance(self.test, torch.SymBool) else ()
+        symbols = expr_of(self.test).free_symbols if isinstance(self.test, torch.SymBool) else ()
         return tuple(sorted(known[s] for s in symbols)) if all(s in known for s in symbols) else ()
 
     def inside_then(self) -> contextlib.AbstractContextManager[None]:
@@ -366,7 +367,7 @@ def _rank_of(dtype: torch.dtype) -> int:
 
 
 def _symbol(number: Any) -> Any:
-    expr = number.node.expr
+    expr = expr_of(number)
     return expr.args[0] if isinstance(number, torch.SymBool) else expr
 
 

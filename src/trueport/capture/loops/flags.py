@@ -18,6 +18,7 @@ import torch
 from trueport.capture.graph import Number
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
+from trueport.torch_internals.symbolic import expr_of
 
 
 def learn_flags(plan: Plan, traced: Round) -> bool:
@@ -50,7 +51,7 @@ def _goes_on_only_if(going: Any, before: bool, after: torch.SymBool) -> bool:
     """Whether the loop goes on only where a flag is, after the round, what it was before the loop."""
     if not isinstance(going, Number):
         return False
-    flag = after.node.expr
+    flag = expr_of(after)
     return (flag if before else sympy.Not(flag)) in sympy.And.make_args(going.expr)
 
 
@@ -68,5 +69,5 @@ def _same_end(leaves: list[Any], leader: tuple[Slot, list[Any] | None] | None) -
         return False
     one, other = leaves[0], leader[1][0]
     if isinstance(one, torch.SymBool) and isinstance(other, torch.SymBool):
-        return bool(one.node.expr == other.node.expr)
+        return bool(expr_of(one) == expr_of(other))
     return one is other

@@ -18,9 +18,9 @@ from trueport.capture.containers.dicts import (
     presence_in,
     values_in,
 )
-from trueport.capture.containers.lists import Parts, TracedList, is_open
+from trueport.capture.containers.lists import ListParts, TracedList, is_open
 from trueport.capture.containers.rows import NotAlike, Rows
-from trueport.capture.effects.world import Change
+from trueport.capture.effects.world import ContainerChange
 from trueport.capture.joins.merging import inside, may_be_none
 from trueport.capture.loops.flags import learn_flags, learn_steady
 from trueport.capture.loops.leaves import Leaves, carried
@@ -90,7 +90,7 @@ class Learner:
                     slot.stale.setdefault(i, place)
         return len(slot.stale) > known
 
-    def _learn_change(self, change: Change, traced: Round, mark: int) -> bool:
+    def _learn_change(self, change: ContainerChange, traced: Round, mark: int) -> bool:
         """A container that a round changed: a dict key by key, a list as a whole."""
         why = why_spoiled(change.after)
         if why is not None:  # by a loop in this one
@@ -117,7 +117,7 @@ class Learner:
         self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
         return True
 
-    def _learn_keys(self, change: Change) -> list[Any]:
+    def _learn_keys(self, change: ContainerChange) -> list[Any]:
         """What else rounds change of a dict: which keys are there, and their order."""
         missing = [key for key in values_in({**change.before, **change.after}) if _presence_differs(change, key)]
         ordered = common_order(order_in(change.before), order_in(change.after)) is not None
@@ -137,7 +137,7 @@ class Learner:
             Disagreement("which keys are there, or their order", "one thing", "another", self._plan.place).complain()
         return []
 
-    def _learn_filling(self, change: Change, mark: int) -> bool:
+    def _learn_filling(self, change: ContainerChange, mark: int) -> bool:
         """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
         key = (id(change.container), None)
         before, after = change.before.items, change.after.items
@@ -192,7 +192,7 @@ class Learner:
             return True
         if type(slot.before) is tuple and _is_longer_or_shorter(slot.before, after):
             slot.rows = True
-            before = Parts.plain(slot.before)
+            before = ListParts.plain(slot.before)
             self._carry_list(FilledList(slot.name, before, None, slot), _held(after), mark)
             return True
         if is_open(after) or is_open(slot.before):
@@ -236,7 +236,7 @@ class Learner:
             slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
         return True
 
-    def _carry_list(self, filled: FilledList, after: Parts, mark: int) -> None:
+    def _carry_list(self, filled: FilledList, after: ListParts, mark: int) -> None:
         """A list turned out to change its length: from the next round on, it enters as rows."""
         try:
             filled.carry(filled.shape_with(after, lambda size: self._plan.is_inner(size, mark)))
@@ -276,7 +276,7 @@ class Learner:
         outdated = self._remember_outdated(filled, held, traced)
         return self._learn_slot(filled.slot, filled.end, traced, mark) or outdated
 
-    def _remember_outdated(self, filled: FilledList, held: Parts, traced: Round) -> bool:
+    def _remember_outdated(self, filled: FilledList, held: ListParts, traced: Round) -> bool:
         """A list that holds the very tensor that a round writes is out of date from then on; True unless it was known.
 
         out = [h]                   # as rows, it holds a copy
@@ -313,16 +313,16 @@ def _is_longer_or_shorter(before: tuple[Any, ...], after: Any) -> bool:
     return type(after) is tuple and len(after) != len(before)
 
 
-def _held(items: Any) -> Parts:
-    return items.held if isinstance(items, TracedList) else Parts.plain(items)
+def _held(items: Any) -> ListParts:
+    return items.held if isinstance(items, TracedList) else ListParts.plain(items)
 
 
-def _differ(before: Parts, after: Parts) -> bool:
+def _differ(before: ListParts, after: ListParts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
 
 
-def _presence_differs(change: Change, key: Any) -> bool:
+def _presence_differs(change: ContainerChange, key: Any) -> bool:
     return presence_in(change.before, key) is not True or presence_in(change.after, key) is not True
 
 

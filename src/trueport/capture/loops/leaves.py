@@ -12,6 +12,7 @@ from trueport.capture.loops.slots import Carried, Slot
 from trueport.capture.values.chosen import Chosen, all_candidates, candidates_of, made_anew, may_be_chosen
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import UNBOUND
+from trueport.torch_internals.symbolic import expr_of
 
 _PLAIN = (bool, int, float)
 
@@ -37,7 +38,7 @@ class Leaves:
         if _order(kind) > _order(leaf.kind):
             return replace(leaf, kind=kind, low=None)
         if leaf.low is not None and kind is int:
-            lowest = end if isinstance(end, int) else self._plan.tracer.symbols.shapes.lowest(end.node.expr)
+            lowest = end if isinstance(end, int) else self._plan.tracer.symbols.shapes.lowest(expr_of(end))
             if not bool(lowest >= leaf.low):
                 return replace(leaf, low=None)
         return leaf
@@ -104,7 +105,7 @@ class Leaves:
             adopt = self._plan.tracer.adopt_all
             return self._plan.tracer.value(adopt(start)) is self._plan.last(end)
         if isinstance(start, Symbolic) and isinstance(end, Symbolic):
-            return bool(start.node.expr == end.node.expr)
+            return bool(expr_of(start) == expr_of(end))
         if isinstance(start, Chosen) or isinstance(end, Chosen):
             return False
         return type(start) is type(end) and not isinstance(start, (torch.Tensor, *Symbolic)) and bool(start == end)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.loops.slots import Carried, Round, Slot
 from trueport.load.containers import kind_of_container
@@ -21,7 +21,7 @@ class FilledList:
     """One list: an object that rounds change, or (where `container` is None) a name that rounds give new lists to."""
 
     name: str
-    before: Parts
+    before: ListParts
     container: TracedList | None
     holder: Slot | None = None
     """That name, or the key of a dict, or the attribute."""
@@ -40,7 +40,7 @@ class FilledList:
         self.slot.alike = [[tensor] for tensor in start]
         self.slot.leaves = [Carried(t, t.dtype, (None, *t.shape[1:]), t.device) for t in start]
 
-    def shape_with(self, after: Parts, is_inner: Callable[[Any], bool]) -> ItemShape:
+    def shape_with(self, after: ListParts, is_inner: Callable[[Any], bool]) -> ItemShape:
         """What all items are made of, those before the loop and those of a round."""
         shapes = [self.before.shape(lambda _: False), after.shape(is_inner)]
         known = [shape for shape in shapes if shape is not None]
@@ -51,22 +51,22 @@ class FilledList:
     def enter(self, traced: Round, tensors: tuple[torch.Tensor, ...]) -> None:
         traced.rows[id(self)] = Rows(self.shape, tuple(tensors))
         if self.container is not None:
-            self.container.hold(Parts((traced.rows[id(self)],)))
+            self.container.hold(ListParts((traced.rows[id(self)],)))
 
-    def after(self, traced: Round, left: Iterable[tuple[Slot, Any]]) -> Parts | None:
+    def after(self, traced: Round, left: Iterable[tuple[Slot, Any]]) -> ListParts | None:
         """What the round left in it; None where it is no list any more."""
         if self.container is not None:
             change = next((c for c in traced.changes if c.container is self.container), None)
-            held: Parts = self.before if change is None else change.after
+            held: ListParts = self.before if change is None else change.after
             return held
         if id(self.holder) in traced.listed:
             return traced.listed[id(self.holder)]
         after = next(value for slot, value in left if slot is self.holder)
         if type(after) in (list, tuple):  # another name's, which was carried item by item so far
-            return Parts.plain(after)
+            return ListParts.plain(after)
         return after.held if isinstance(after, TracedList) else None
 
-    def appended(self, held: Parts, traced: Round, is_inner: Callable[[Any], bool]) -> list[Any] | None:
+    def appended(self, held: ListParts, traced: Round, is_inner: Callable[[Any], bool]) -> list[Any] | None:
         """The items that a round only adds, of sizes known outside it, to a list that it does not look at."""
         rows = traced.rows[id(self)]
         if rows.was_read or held.parts[0] is not rows or len(held.parts) > 2:
@@ -83,7 +83,7 @@ class FilledList:
         except NotAlike:
             return None
 
-    def holding(self, parts: Parts) -> TracedList:
+    def holding(self, parts: ListParts) -> TracedList:
         """A list for the name: of the kind that it held before the loop."""
         assert self.holder is not None
         before = self.holder.before
@@ -99,7 +99,7 @@ class FilledList:
                 turn[0] if len(turn) == 1 else held_together(torch.stack(turn, 1).flatten(0, 1), turn)
                 for turn in zip(*turns, strict=True)
             ]
-            parts = parts.then(Parts((Rows(self.shape, tuple(columns)),)))
+            parts = parts.then(ListParts((Rows(self.shape, tuple(columns)),)))
         made = self.container if self.container is not None else self.holding(parts)
         made.hold(parts)
         made.place = place

@@ -22,7 +22,8 @@ from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
-from trueport.rewrite.running.runtime import State
+from trueport.rewrite.running.runtime import BlockNames
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Loops:
@@ -50,13 +51,13 @@ class Loops:
 
     @contextlib.contextmanager
     def round(self, region: Region, iteration: Any, mark: int) -> Iterator[None]:
-        self._rounds.append(OpenRound(region, iteration.node.expr, mark))
+        self._rounds.append(OpenRound(region, expr_of(iteration), mark))
         try:
             yield
         finally:
             self._rounds.pop()
 
-    def run(self, step: Step, state: State, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
+    def run(self, step: Step, state: BlockNames, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
         """False where the first round is another than the others: it has to be traced on its own."""
         plan = Plan(self._control, state, self._tracer.places.here(), blocks)
         rounds, learner = Rounds(plan), Learner(plan)

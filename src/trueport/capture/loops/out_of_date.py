@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import NoRows
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
@@ -39,7 +39,7 @@ class OutOfDate(Disagreement):
 def spoiled(container: Any, why: Disagreement) -> Any:
     """What a container holds that is out of date."""
     if isinstance(container, TracedList):
-        return Parts((NoRows(why),))
+        return ListParts((NoRows(why),))
     if isinstance(container, dict):
         return dict.fromkeys(dict.keys(container), why)
     return [why for _ in container] if isinstance(container, list) and container else why.complain()
@@ -49,7 +49,7 @@ def why_spoiled(content: Any) -> Disagreement | None:
     """Why a list is out of date that holds this; None where it is not. A dict is, key by key."""
     if isinstance(content, TracedList):  # what a name of the function around holds: a list that is asked by itself
         return None
-    if isinstance(content, Parts):
+    if isinstance(content, ListParts):
         if content.lost is not None:
             return content.lost.why
         content = content.items or ()

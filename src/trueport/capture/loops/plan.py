@@ -11,7 +11,7 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.effects.world import Change, fill
+from trueport.capture.effects.world import ContainerChange, fill
 from trueport.capture.graph import Region, Value
 from trueport.capture.joins.merging import describe
 from trueport.capture.loops.lists import FilledList
@@ -26,9 +26,10 @@ from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError, Unwinding
 from trueport.load.structures import flatten
-from trueport.rewrite.running.runtime import UNBOUND, State
+from trueport.rewrite.running.runtime import UNBOUND, BlockNames
 from trueport.source import Place
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 
 class OpenRounds(Protocol):
@@ -59,7 +60,7 @@ class FirstRoundDiffers(Unwinding):
 class Plan:
     """The slots, containers, tensors and lists that the rounds of one loop change, as far as is known."""
 
-    def __init__(self, control: LoopFlow, state: State, place: Place, blocks: Sequence[Any]) -> None:
+    def __init__(self, control: LoopFlow, state: BlockNames, place: Place, blocks: Sequence[Any]) -> None:
         self.control, self.tracer, self.state, self.place = control, control.tracer, state, place
         self.blocks = blocks
         self.before = state.get()
@@ -128,7 +129,7 @@ class Plan:
         if isinstance(size, int):
             return False
         shapes = self.tracer.symbols.shapes
-        return any(shapes.made_since(s, mark) for s in size.node.expr.free_symbols)
+        return any(shapes.made_since(s, mark) for s in expr_of(size).free_symbols)
 
     def leaves_like(self, slot: Slot, after: Any, present: list[Any]) -> list[Any] | None:
         """The leaves of what a round left; `present` are those with which it began."""
@@ -172,7 +173,7 @@ class Plan:
             ]
         )
 
-    def made_before(self, change: Change) -> NoReturn:
+    def made_before(self, change: ContainerChange) -> NoReturn:
         kind = type(change.container).__name__
         raise ExportError(
             [

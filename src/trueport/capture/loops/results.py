@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import Parts
+from trueport.capture.containers.lists import ListParts
 from trueport.capture.containers.rows import Rows
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.joins.merging import inside
@@ -20,6 +20,7 @@ from trueport.load.structures import flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Results:
@@ -138,7 +139,7 @@ class Results:
             return wrapper
         assert isinstance(leaf.kind, type)
         made = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = made.node.expr
+        expr = expr_of(made)
         results.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return self._plan.number(leaf, made, slot)
 
@@ -159,7 +160,7 @@ class Results:
                 rows = self._settle(filled.slot, filled.end, inits, outputs, results)
                 settled.append((filled, [rows]))
                 self._shows_parts(rows, [part.tensors if isinstance(part, Rows) else part for part in held.parts])
-                filled.before = Parts(())
+                filled.before = ListParts(())
                 continue
             unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
             traced.params = [p for p in traced.params if not any(p is value for value in unused)]

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import Parts, TracedList
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Carried, Round, Slot
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import expr_of
 
 Step = Callable[[Any], Any]
 
@@ -36,7 +37,7 @@ class Rounds:
                 for memory, place in self._plan.stale.items():
                     sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
-                traced.params = [Number(traced.iteration.node.expr, int)]
+                traced.params = [Number(expr_of(traced.iteration), int)]
                 with self._plan.control.loops.round(region, traced.iteration, mark):
                     self._enter(traced)
                     entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
@@ -68,7 +69,7 @@ class Rounds:
             filled.enter(traced, self._entering(filled.slot, traced))
         for filled in self._plan.lists:
             if filled.holder is not None:
-                traced.copies[id(filled.holder)] = filled.holding(Parts((traced.rows[id(filled)],)))
+                traced.copies[id(filled.holder)] = filled.holding(ListParts((traced.rows[id(filled)],)))
         present = zip(self._plan.slots, self._plan.state.get(), strict=True)
         self._plan.state.put(tuple(self._listed(slot, traced) if slot.rows else value for slot, value in present))
         for content in self._plan.contents.values():
@@ -76,7 +77,7 @@ class Rounds:
                 content.put(self._listed(content.slot, traced))
         self._plan.spoil()
 
-    def _listed_apart(self, traced: Round) -> dict[int, Parts]:
+    def _listed_apart(self, traced: Round) -> dict[int, ListParts]:
         """The lists that rounds give to names, with copies of what this one wrote."""
         written = self._tracer.writes.written_here()
         left = [(slot, value) for slot, value in self._plan.left(traced) if slot.rows and isinstance(value, TracedList)]
@@ -123,6 +124,6 @@ class Rounds:
             return wrapper
         assert isinstance(leaf.kind, type)
         made = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = made.node.expr
+        expr = expr_of(made)
         traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
         return self._plan.number(leaf, made, slot)

@@ -11,9 +11,9 @@ import torch
 
 from trueport.capture.containers.dicts import TracedDict, entry_in
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.parts import Parts
+from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import Rows
-from trueport.capture.effects.world import Change, as_left, contents_after, fill
+from trueport.capture.effects.world import ContainerChange, as_left, contents_after, fill
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
@@ -80,7 +80,7 @@ class Slot:
         assert self.structure is not None
         built = self.structure.build(values)
         if isinstance(self.before, TracedList) and type(built) in (list, deque):
-            return self.before.holding(Parts.plain(built))
+            return self.before.holding(ListParts.plain(built))
         return TracedDict(built) if type(self.before) is TracedDict and type(built) is dict else built
 
 
@@ -102,7 +102,7 @@ class Content:
         else:
             self.container[self.key] = value
 
-    def after(self, changes: tuple[Change, ...]) -> Any:
+    def after(self, changes: tuple[ContainerChange, ...]) -> Any:
         """What a round left here."""
         change = next((c for c in changes if c.container is self.container), None)
         if change is None:
@@ -120,7 +120,7 @@ class Round:
     entered: dict[int, list[Any]] = field(default_factory=dict)
     rows: dict[int, Rows] = field(default_factory=dict)
     """What open lists held when the round began, by the list."""
-    listed: dict[int, Parts] = field(default_factory=dict)
+    listed: dict[int, ListParts] = field(default_factory=dict)
     """By slot: what a list holds that the round gave to a name, taken before what the round wrote is undone."""
     copies: dict[int, Any] = field(default_factory=dict)
     """By slot: what entered the round in place of a container."""
@@ -132,7 +132,7 @@ class Round:
     """The containers that the round itself changed."""
     was_there: Callable[[Any], bool] = lambda _: False
     """Whether a container is older than the loop."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ContainerChange, ...] = ()
     writes: tuple[Write, ...] = ()
     shared: Left = field(default_factory=Left)
     written: set[int] = field(default_factory=set)
@@ -143,6 +143,6 @@ class Round:
         """A value as the round left it; itself where nobody could tell, so that it is seen to be the same."""
         if value is slot.before or (slot.leaves is None and slot.before is UNBOUND and self.was_there(value)):
             return value
-        if isinstance(value, Parts) and value.items is not None:
+        if isinstance(value, ListParts) and value.items is not None:
             value = list(value.items)
         return as_left(value, contents_after(self.changes))

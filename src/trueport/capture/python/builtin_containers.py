@@ -10,10 +10,17 @@ from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.making_dicts import MakingDict
-from trueport.capture.containers.stepping import ByPosition, Calls, OfOpenLength, OfTheUser, Step, Stepper
+from trueport.capture.containers.stepping import (
+    ByPosition,
+    CallsUntilSentinel,
+    OfOpenLength,
+    OfTheUser,
+    Stepper,
+    StepResult,
+)
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, State
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, BlockNames
 
 
 @traced_for(deque)
@@ -46,7 +53,7 @@ def _dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
 @traced_for(iter)
 def _iter(control: Flow, *args: Any) -> Any:
     if len(args) == 2:
-        return Calls(*args)
+        return CallsUntilSentinel(*args)
     if isinstance(args[0], Stepper):
         return args[0]
     sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None
@@ -70,8 +77,8 @@ def _next(control: Flow, items: Any, *default: Any) -> Any:
 
 
 def _or_default(control: Flow, items: Any, own: Callable[[], Any], default: Any) -> Any:
-    step = Step()
-    state = State(
+    step = StepResult()
+    state = BlockNames(
         lambda: (items, step.found, step.item),
         lambda values: vars(step).update(found=values[1], item=values[2]),
         ("the iterator", "whether there is an item", "the item"),

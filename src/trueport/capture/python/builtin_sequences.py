@@ -19,6 +19,7 @@ from trueport.capture.python.builtin_functions import as_bool, plain_number, tra
 from trueport.capture.recording.flow import Flow
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
+from trueport.torch_internals.symbolic import expr_of
 
 _TRACED = (torch.Tensor, *Symbolic)
 
@@ -35,11 +36,11 @@ def _range(control: Flow, *bounds: Any) -> Any:
         count = stop - start if step > 0 else start - stop
     else:
         count = -((start - stop) // step)
-    if isinstance(count, torch.SymInt) and count.node.expr.is_Integer:
-        count = int(count.node.expr)
+    if isinstance(count, torch.SymInt) and expr_of(count).is_Integer:
+        count = int(expr_of(count))
     if isinstance(count, int):  # range(0, n, n) is one round, whatever n
         return [start + i * step for i in range(count)]
-    lowest = control.tracer.symbols.shapes.lowest(count.node.expr)
+    lowest = control.tracer.symbols.shapes.lowest(expr_of(count))
     return OpenSequence(count if bool(lowest >= 0) else torch.sym_max(count, 0), lambda i: start + i * step)
 
 

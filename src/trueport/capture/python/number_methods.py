@@ -24,6 +24,7 @@ from trueport.capture.values.texts import Message, OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import float_floor_division, floats_step_by_step
+from trueport.torch_internals.symbolic import has_hint
 
 Method = Callable[..., Any]
 
@@ -204,7 +205,7 @@ def _ordering() -> dict[str, Method]:
         itself, compare = getattr(torch.SymFloat, name), getattr(operator, name)
 
         def ordered(number: Any, other: Any) -> Any:
-            known = all(each.node.has_hint() for each in (number, other) if isinstance(each, Symbolic))
+            known = all(has_hint(each) for each in (number, other) if isinstance(each, Symbolic))
             if TRACE.trace is None or known or not isinstance(other, (int, float, *Symbolic)):
                 return itself(number, other)
             both = (torch.full((), torch.sym_float(_counted(each)), dtype=torch.float64) for each in (number, other))

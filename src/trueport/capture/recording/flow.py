@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from trueport.capture.recording.tracer import Tracer
 from trueport.rewrite.running.asking import Trace
-from trueport.rewrite.running.runtime import State
+from trueport.rewrite.running.runtime import BlockNames
 
 
 class Forked(Protocol):
     """Statements that are run once for each way through them (branches/forks.py)."""
 
-    def trace(self, block: Callable[[], Any], state: State, catches: tuple[type[Exception], ...] = ()) -> Any:
+    def trace(self, block: Callable[[], Any], state: BlockNames, catches: tuple[type[Exception], ...] = ()) -> Any:
         """Run a statement; errors of the kinds that it catches part it."""
 
     def running(self, run: None) -> AbstractContextManager[None]:

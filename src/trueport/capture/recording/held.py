@@ -22,7 +22,7 @@ _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldContainer:
     """A container that a module reaches: a list, dict, set or deque, or the `__dict__` of an object."""
 
     name: str
@@ -44,7 +44,7 @@ class Held:
         return [(f"{self.name}[{i}]", value) for i, value in enumerate(self.container)]
 
 
-def held_by(model: torch.nn.Module) -> Iterator[Held]:
+def held_by(model: torch.nn.Module) -> Iterator[HeldContainer]:
     """Every such container, once. A scripted module keeps its attributes in C++, where Python code cannot set them."""
     seen: set[int] = set()
     for path, module in model.named_modules():
@@ -54,13 +54,13 @@ def held_by(model: torch.nn.Module) -> Iterator[Held]:
             registry = name in _REGISTRIES or name.endswith("_hooks")
             yield from _within(
                 value,
-                Held(f"{path}.{name}" if path else name, None, registry=registry),
+                HeldContainer(f"{path}.{name}" if path else name, None, registry=registry),
                 limits.DEPTH_OF_ATTRIBUTES,
                 seen,
             )
 
 
-def _within(value: Any, at: Held, depth: int, seen: set[int]) -> Iterator[Held]:
+def _within(value: Any, at: HeldContainer, depth: int, seen: set[int]) -> Iterator[HeldContainer]:
     """What is reached from `value`, which is called and reached as `at` says."""
     if depth == 0 or id(value) in seen or isinstance(value, (torch.nn.Module, torch.Tensor)):
         return

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.symbolic import expr_of, has_hint
 
 aten = torch.ops.aten
 
@@ -31,7 +32,7 @@ def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _depends_on_values(size: Any) -> bool:
-    return isinstance(size, torch.SymInt) and not size.node.has_hint()
+    return isinstance(size, torch.SymInt) and not has_hint(size)
 
 
 def _is_open(size: Any) -> bool:
@@ -48,4 +49,4 @@ def _cancelled(left: list[Any], size: Any) -> bool:
 
 
 def _expression(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
+    return expr_of(size) if isinstance(size, torch.SymInt) else size

@@ -21,7 +21,7 @@ from trueport.torch_internals import FakeTensor, OpOverload, copy_fake, copy_fun
 
 
 @dataclass(eq=False, slots=True)
-class Signature:
+class TensorSignature:
     """What torch knows of a tensor that has no data: dtype, sizes, strides. Interned, so identity is equality."""
 
     dtype: torch.dtype
@@ -37,13 +37,13 @@ class Unhashable(Exception):
 _PLAIN = (bool, int, float, str, complex, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
-class Memory:
+class ResultCache:
     """Signatures of the fake tensors of one trace, and the results known for them."""
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
-        self._signatures: dict[tuple[Any, ...], Signature] = {}
-        self._results: ChainMap[tuple[Any, ...], tuple[type, tuple[Signature | None, ...]]] = ChainMap()
+        self._signatures: dict[tuple[Any, ...], TensorSignature] = {}
+        self._results: ChainMap[tuple[Any, ...], tuple[type, tuple[TensorSignature | None, ...]]] = ChainMap()
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
@@ -65,8 +65,8 @@ class Memory:
         self._signatures.clear()
         self._results = ChainMap()
 
-    def signature(self, fake: torch.Tensor) -> Signature:
-        known: Signature | None = getattr(fake, "_trueport_signature", None)
+    def signature(self, fake: torch.Tensor) -> TensorSignature:
+        known: TensorSignature | None = getattr(fake, "_trueport_signature", None)
         if known is None:
             shape = tuple(self._symbols.size(s) for s in fake.shape)
             strides = tuple(self._symbols.size(s) for s in fake.stride()) if fake.layout is torch.strided else ()
@@ -74,11 +74,11 @@ class Memory:
             known = self._signatures.get(key)
             if known is None:
                 template = copy_fake(fake, self._symbols.fake_mode)
-                known = self._signatures[key] = Signature(fake.dtype, shape, template)
+                known = self._signatures[key] = TensorSignature(fake.dtype, shape, template)
             fake._trueport_signature = known  # type: ignore[attr-defined]
         return known
 
-    def new_fake(self, signature: Signature) -> torch.Tensor:
+    def new_fake(self, signature: TensorSignature) -> torch.Tensor:
         fake = copy_fake(signature.template, self._symbols.fake_mode)
         fake._trueport_signature = signature  # type: ignore[attr-defined]
         return fake

@@ -13,7 +13,7 @@ import torch
 from trueport.capture.decompositions.shapes import RESULTS
 from trueport.capture.graph import Node, Number, Region, Returns, Value
 from trueport.capture.recording.constants import Constants
-from trueport.capture.recording.memory import Memory, set_value, value_of
+from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.size_values import SizeValues
 from trueport.capture.recording.strides import BY_STRIDES, must_be_its_memory
 from trueport.capture.recording.symbols import Symbols
@@ -33,6 +33,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     symbolic_kernels,
 )
+from trueport.torch_internals.symbolic import expr_of
 
 aten = torch.ops.aten
 
@@ -69,7 +70,7 @@ class Recording(ABC):
         self.swallowed = Swallowed(self.places)
         self.demand = demand
         self.symbols = Symbols(self.places, self._asked)
-        self.memory = Memory(self.symbols)
+        self.memory = ResultCache(self.symbols)
         self.owned = Owned(model)
         self.constants = Constants()
         self.regions: list[Region] = [Region()]
@@ -228,7 +229,7 @@ class Recording(ABC):
             return again
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
-        expr = returned.node.expr
+        expr = expr_of(returned)
         symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
         if symbol not in self._bound_items:
             self._read_in.setdefault(id(self.regions[-1]), []).append(fake)

@@ -18,6 +18,7 @@ from trueport.capture.graph import Number, Value
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.symbols import Symbols
 from trueport.torch_internals import outside_all_modes
+from trueport.torch_internals.symbolic import expr_of, shapes_of
 
 aten = torch.ops.aten
 Elements = np.ndarray[Any, Any]
@@ -151,6 +152,6 @@ def _must_be_sizes(a: Elements, b: Any) -> None:
     if len(divisors) != np.asarray(b, dtype=object).size or min(divisors, default=0) <= 0:
         raise _Unknown
     for element in a.flat:
-        lowest = element.node.shape_env.lowest(element.node.expr) if isinstance(element, torch.SymInt) else element
+        lowest = shapes_of(element).lowest(expr_of(element)) if isinstance(element, torch.SymInt) else element
         if not isinstance(element, (int, torch.SymInt)) or not bool(lowest >= 0):
             raise _Unknown

@@ -13,6 +13,7 @@ from trueport.capture.stops.places import Places
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Symbols:
@@ -36,7 +37,7 @@ class Symbols:
         known = self._sizes.get(size.name)
         if known is None:
             known = self._sizes[size.name] = self.shapes.new_size(size.name, hint, size.minimum, size.maximum)
-            symbol = known.node.expr
+            symbol = expr_of(known)
             self.size_symbols[symbol] = size
             self.hints[symbol] = hint
         return known
@@ -50,14 +51,14 @@ class Symbols:
         """A Python number argument that stays an input."""
         if isinstance(value, bool):
             flag = self.shapes.new_bool(name, value)
-            symbol = flag.node.expr.args[0]
+            symbol = expr_of(flag).args[0]
             made: Any = flag
         elif isinstance(value, int):
             made = self.shapes.new_int(name, value)
-            symbol = made.node.expr
+            symbol = expr_of(made)
         else:
             made = self.shapes.new_float(name, value)
-            symbol = made.node.expr
+            symbol = expr_of(made)
         self.number_symbols[symbol] = name
         self.hints[symbol] = value
         return made
@@ -78,12 +79,12 @@ class Symbols:
     def size(self, value: Any) -> Size:
         if isinstance(value, int):
             return value
-        expr = value.node.expr
+        expr = expr_of(value)
         return int(expr) if expr.is_Integer else expr
 
     def number_of(self, value: Any) -> Any:
         """A symbolic Python number as a Number, or as a plain one where it is known after all."""
-        expr = value.node.expr
+        expr = expr_of(value)
         if isinstance(value, torch.SymInt):
             return int(expr) if expr.is_Integer else Number(expr, int)
         if isinstance(value, torch.SymFloat):
@@ -94,10 +95,10 @@ class Symbols:
 
     def assume(self, flag: Any, place: Place) -> bool:
         """Take for granted, for eager to judge, what depends on free sizes alone; False where more than that does."""
-        if not isinstance(flag, torch.SymBool) or not flag.node.expr.free_symbols <= self.size_symbols.keys():
+        if not isinstance(flag, torch.SymBool) or not expr_of(flag).free_symbols <= self.size_symbols.keys():
             return False
-        names = sorted(self.size_symbols[symbol].name for symbol in flag.node.expr.free_symbols)
-        self.assumptions.append(SizeAssumption(flag.node.expr, place, True, tuple(names)))
+        names = sorted(self.size_symbols[symbol].name for symbol in expr_of(flag).free_symbols)
+        self.assumptions.append(SizeAssumption(expr_of(flag), place, True, tuple(names)))
         return True
 
     def _note_decision(self, expr: sympy.Basic) -> None:

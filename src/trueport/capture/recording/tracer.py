@@ -28,7 +28,7 @@ from trueport.capture.recording.memory import set_value
 from trueport.capture.recording.modes import Functionaliser, Recorder
 from trueport.capture.recording.recording import SAME_VALUE, Recording
 from trueport.capture.recording.sharing import Again
-from trueport.capture.recording.ways import IsLeaf, Way, Ways, meets_complex
+from trueport.capture.recording.ways import IsLeaf, Treatment, Ways, meets_complex
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.recording.writes import Writes
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
@@ -102,7 +102,7 @@ class Tracer(Recording):
                 'draw them before, and make them a buffer or an input; or leave the generator out, with random="onnx"',
             )
         way = self._ways.of(op, meets_complex((*args, *kwargs.values())))
-        if way is Way.LIFT:
+        if way is Treatment.LIFT:
             return self.adoption.adopt(args[0], made_in_trace=True) if is_real(args[0]) else args[0]
         if args and isinstance(args[0], _NUMBERS) and not any(isinstance(a, torch.Tensor) for a in args):
             args = (self._as_tensor(op, args[0]), *args[1:])
@@ -114,10 +114,10 @@ class Tracer(Recording):
             args = with_all_sizes(args)
         if self.writes.sharing.stale:
             self._check_read((args, tuple(kwargs.values())))
-        if way is Way.RECORD:
+        if way is Treatment.RECORD:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
             return self._wrap(fakes)
-        if way is Way.DECOMPOSE:
+        if way is Treatment.DECOMPOSE:
             return self._decompose(op, args, kwargs)
         if op._schema.is_mutable:
             self._note_writes(op, args, kwargs)

@@ -46,7 +46,7 @@ def meets_complex(args: Sequence[Any]) -> bool:
     return False
 
 
-class Way(Enum):
+class Treatment(Enum):
     """What becomes of an operator."""
 
     RECORD = auto()
@@ -60,20 +60,20 @@ class Ways:
 
     def __init__(self, is_leaf: IsLeaf, careful: bool) -> None:
         self._is_leaf, self._careful = is_leaf, careful
-        self._known: dict[tuple[OpOverload, bool], Way] = {}
+        self._known: dict[tuple[OpOverload, bool], Treatment] = {}
 
-    def of(self, op: OpOverload, of_complex: bool = False) -> Way:
+    def of(self, op: OpOverload, of_complex: bool = False) -> Treatment:
         return self._known.get((op, of_complex)) or self._decide(op, of_complex)
 
     def record(self, op: OpOverload, of_complex: bool = False) -> None:
         """From now on, record this operator: its definition turned out to be none."""
-        self._known[op, of_complex] = Way.RECORD
+        self._known[op, of_complex] = Treatment.RECORD
 
-    def _decide(self, op: OpOverload, of_complex: bool) -> Way:
+    def _decide(self, op: OpOverload, of_complex: bool) -> Treatment:
         schema = op._schema
         aliases = any(a.alias_info is not None for a in schema.arguments)
         if op in _LIFTS:
-            way = Way.LIFT
+            way = Treatment.LIFT
         elif schema.is_mutable:
             if not self._careful:
                 raise WritesInPlace
@@ -82,19 +82,19 @@ class Ways:
                     f"`{op.name()}` writes into its arguments, which no ONNX operator does",
                     "let it return the result (mutates_args=()), and write that where it is called",
                 )
-            way = Way.DECOMPOSE if op in DEFINITIONS else Way.FUNCTIONALISE
+            way = Treatment.DECOMPOSE if op in DEFINITIONS else Treatment.FUNCTIONALISE
         elif aliases:
-            way = Way.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Way.FUNCTIONALISE
+            way = Treatment.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Treatment.FUNCTIONALISE
             if not self._careful:
                 # Functionalisation would take a composite view apart as well: both ways give the same graph.
                 known = op in DEFINITIONS or is_composite(op)
                 apart = known or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
-                way = Way.DECOMPOSE if apart else Way.RECORD
+                way = Treatment.DECOMPOSE if apart else Treatment.RECORD
         elif op in DEFINITIONS:
-            way = Way.DECOMPOSE
+            way = Treatment.DECOMPOSE
         elif self._is_leaf(op, of_complex) or op in CHECKS_ONLY or decomposition_of(op) is None:
-            way = Way.RECORD
+            way = Treatment.RECORD
         else:
-            way = Way.DECOMPOSE
+            way = Treatment.DECOMPOSE
         self._known[op, of_complex] = way
         return way

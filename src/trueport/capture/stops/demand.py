@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import re
 import traceback
 from collections.abc import Callable, Container
 from types import CodeType, FrameType, FunctionType
@@ -24,14 +23,12 @@ from trueport.rewrite.forks import Fork
 from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
+from trueport.torch_internals.messages import names_a_symbol, names_a_traced_value
 
 if TYPE_CHECKING:
     from trueport.capture.stops.places import Places
 
 
-_SYMBOL = re.compile(r"[us][0-9]+|zu?f[0-9]+")
-"""The name of a traced number, where it became text."""
-_TRACED_NUMBERS = ("SymInt", "SymFloat", "SymBool", "FunctionalTensor")
 _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
 
@@ -153,8 +150,8 @@ class Demand:
     def retry(self, failure: Exception, places: Places) -> None:
         """A traced number met something that takes plain ones only, or its name a table: rewritten code may do that."""
         text = str(failure)
-        met = isinstance(failure, TypeError) and any(word in text for word in _TRACED_NUMBERS)
-        if not met and not (isinstance(failure, (KeyError, AttributeError)) and _SYMBOL.search(text)):
+        met = isinstance(failure, TypeError) and names_a_traced_value(text)
+        if not met and not (isinstance(failure, (KeyError, AttributeError)) and names_a_symbol(text)):
             return
         if "unhashable" in text and not self.through_caches:
             self.through_caches = True

@@ -7,7 +7,6 @@ on a tensor's value, a number needed where only a symbol is known, a tensor's me
 from __future__ import annotations
 
 import linecache
-import re
 import traceback
 from types import TracebackType
 
@@ -33,14 +32,9 @@ from trueport.torch_internals import (
     GuardOnDataDependentSymNode,
     UnsupportedOperatorException,
     is_custom,
+    messages,
 )
 
-_NO_FAKE_KERNEL = re.compile(r"no fake impl registered for <CustomOpDef\((.+?)\)>")
-_LEFT = ("data is not allocated", "data pointer", "numpy()", ".numpy", "__array__", "storage of a")
-
-
-_SIZE_OF_THE_RUN = re.compile(r"\bu\d+\b")
-_NUMPY_OBJECTS = ("data type 'object' not understood", "of type numpy.object_")
 _OF_TRACING = (
     GuardOnDataDependentSymNode,
     DataDependentOutputException,
@@ -50,7 +44,7 @@ _OF_TRACING = (
     ExportError,
     WritesInPlace,
 )
-_TRACED = ("SymInt", "SymFloat", "SymBool", "OpenSequence", "TracedList", "__format__")
+_TRACED = (*messages.TRACED_NUMBERS, "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
 
 
@@ -59,7 +53,8 @@ def is_of_tracing(failure: BaseException) -> bool:
     if isinstance(failure, _OF_TRACING):
         return True
     text = str(failure)
-    return isinstance(failure, (RuntimeError, TypeError)) and any(part in text for part in (*_LEFT, *_TRACED))
+    told = messages.reads_memory(text) or any(part in text for part in _TRACED)
+    return isinstance(failure, (RuntimeError, TypeError)) and told
 
 
 def diagnose(failure: Exception, places: Places) -> Diagnostic:
@@ -91,20 +86,21 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             label=f"calls {name}",
             fix=f"give it a fake kernel, and a translation (which the next run asks for):\n{fake_kernel_stub(name)}",
         )
-    if (layout := re.search(r"aten\.\w*?(sparse|nested)\w*", text)) is not None:
+    if (needed := messages.layout_needed(text)) is not None:
+        operator, layout = needed
         return UnsupportedOperator(
-            message=f"`{layout[0]}` works on {layout[1]} tensors, which no ONNX operator takes",
+            message=f"`{operator}` works on {layout} tensors, which no ONNX operator takes",
             place=place,
-            label=f"needs {layout[1]} tensors",
+            label=f"needs {layout} tensors",
             fix="use dense tensors: padded with a mask instead of nested, .to_dense() instead of sparse",
         )
-    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)) or "no fake impl" in text:
+    if isinstance(failure, (UnsupportedOperatorException, NotImplementedError)) or messages.lacks_fake_kernel(text):
         return UnsupportedOperator(
             message=f"torch cannot tell the shape of this operator's result without running it: {_first_line(text)}",
             place=place,
             fix=_instead_of_an_operator(text),
         )
-    if any(part in text for part in _LEFT):
+    if messages.reads_memory(text):
         return LeftTheGraph(
             message="the memory of a tensor is read here, outside torch; the graph cannot follow",
             place=place,
@@ -120,7 +116,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix=_instead_of_a_plain_number(text),
         )
-    if isinstance(failure, TypeError) and any(part in text for part in _NUMPY_OBJECTS):
+    if isinstance(failure, TypeError) and messages.is_of_object_arrays(text):
         return LeftTheGraph(
             message="a number that is known only when the model runs is given to numpy, which holds it as an object",
             place=place,
@@ -130,7 +126,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
         )
     if isinstance(failure, TypeError) and (disagreement := _disagreed_on(failure.__traceback__)) is not None:
         return disagreement.told()
-    if isinstance(failure, RuntimeError) and _SIZE_OF_THE_RUN.search(text):
+    if isinstance(failure, RuntimeError) and messages.names_a_size_of_the_run(text):
         return DataDependentSize(
             message=f"torch takes no size here that depends on values: {_first_line(text)}",
             place=place,
@@ -165,12 +161,11 @@ def _without_fake_kernel(failure: Exception, text: str) -> str | None:
     """The name of a user's operator that torch can ask for no sizes."""
     if isinstance(failure, UnsupportedOperatorException) and is_custom(failure.func):
         return str(failure.func.name())
-    lacking = _NO_FAKE_KERNEL.search(text)
-    return None if lacking is None else lacking[1]
+    return messages.operator_without_fake_kernel(text)
 
 
 def _instead_of_an_operator(text: str) -> str:
-    if "quantized" in text:
+    if messages.is_quantised(text):
         return "leave this layer as it was before the conversion, or export the model before it is converted"
     return "write it with other operators"
 

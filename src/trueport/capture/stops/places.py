@@ -9,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
-from trueport import torch_internals
 from trueport.source import Place, Where
+from trueport.torch_internals.frames import HANDS_QUESTIONS_ON, SYMBOLIC_NUMBERS, TORCH_FOLDER
 
 _OUR_FOLDER = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
-_FOREIGN_FOLDERS = (torch_internals.TORCH_FOLDER + os.sep, _OUR_FOLDER)
+_FOREIGN_FOLDERS = (TORCH_FOLDER + os.sep, _OUR_FOLDER)
 _FOREIGN_PARTS = (
     f"{os.sep}sympy{os.sep}",
     f"{os.sep}site-packages{os.sep}numpy{os.sep}",
@@ -28,16 +29,7 @@ _FOREIGN_PARTS = (
     "<frozen ",
 )
 _SIZE_MACHINERY = (
-    os.path.join("torch", "fx", "experimental") + os.sep,
-    os.path.join("torch", "utils", "_sympy") + os.sep,
-    os.path.join("torch", "utils", "_stats.py"),
-    os.path.join("torch", "__init__.py"),
-    os.path.join("torch", "_subclasses", "functional_tensor.py"),
-    os.path.join("torch", "_tensor.py"),
-    os.path.join("torch", "nn", "modules", "container.py"),
-    os.path.join("torch", "overrides.py"),
-    os.path.join("torch", "_compile.py"),
-    os.path.join("torch", "_dynamo", "eval_frame.py"),
+    *HANDS_QUESTIONS_ON,
     f"{os.sep}sympy{os.sep}",
     f"{os.sep}site-packages{os.sep}numpy{os.sep}",
     _OUR_FOLDER,
@@ -45,9 +37,6 @@ _SIZE_MACHINERY = (
     "contextlib.py",
     "functools.py",
 )
-
-
-_SYMBOLIC_NUMBERS = os.path.join(torch_internals.TORCH_FOLDER, "__init__.py")
 
 
 class Places:
@@ -69,18 +58,19 @@ class Places:
     def end(self) -> None:
         self._outermost = None
 
+    def outwards(self) -> Iterator[FrameType]:
+        """The frames of the running call of the model, ours and torch's among them, innermost first."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame is not self._outermost:
+            yield frame
+            frame = frame.f_back
+
     def users_frames(self) -> Iterator[FrameType]:
         """The frames of the user's own code, innermost first."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not self._outermost:
+        for frame in self.outwards():
             where = Where(frame.f_code.co_filename, 1)
             if not self.is_foreign(frame.f_code) and not where.is_installed and not where.is_standard:
                 yield frame
-            frame = frame.f_back
-
-    def is_outermost(self, frame: FrameType) -> bool:
-        """Whether this is the frame that called the model."""
-        return frame is self._outermost
 
     def is_foreign(self, code: CodeType) -> bool:
         known = self._foreign.get(code)
@@ -93,12 +83,10 @@ class Places:
     def here(self) -> Place:
         """The place of the running operation."""
         chain: list[tuple[CodeType, int]] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not self._outermost:
+        for frame in self.outwards():
             code = frame.f_code
             if not self.is_foreign(code):
                 chain.append((code, frame.f_lineno or code.co_firstlineno))
-            frame = frame.f_back
         key = (self.module, tuple(chain))
         place = self._known.get(key)
         if place is None:
@@ -115,11 +103,9 @@ class Places:
 
         Torch's C++ (`y.contiguous()`) asks the symbol itself, with no such method between it and the user's line.
         """
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and self.is_size_machinery(frame.f_code):
-            if frame.f_code.co_filename == _SYMBOLIC_NUMBERS:
+        for frame in itertools.takewhile(lambda frame: self.is_size_machinery(frame.f_code), self.outwards()):
+            if frame.f_code.co_filename == SYMBOLIC_NUMBERS:
                 return self.asking_frame()
-            frame = frame.f_back
         return None
 
     def frame_calling(self, names: frozenset[str]) -> FrameType | None:
@@ -134,11 +120,9 @@ class Places:
         """
         if self._torch_asking:
             return None
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not self._outermost:
+        for frame in self.outwards():
             if frame.f_code is not through and not self.is_size_machinery(frame.f_code):
                 return None if self.is_foreign(frame.f_code) else frame
-            frame = frame.f_back
         return None
 
     @contextlib.contextmanager
@@ -152,18 +136,29 @@ class Places:
 
     def called_by_user(self) -> bool:
         """Whether the innermost frame outside of torch and of us is the user's own, and no library's."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame is not self._outermost:
+        for frame in self.outwards():
             if not self.is_foreign(frame.f_code):
                 where = Where(frame.f_code.co_filename, 1)
                 return not where.is_installed and not where.is_standard
-            frame = frame.f_back
         return False
 
     @staticmethod
     def is_size_machinery(code: CodeType) -> bool:
         """Frames that only carry a question about a size: SymInt's methods, the ShapeEnv, sympy, ourselves."""
-        return any(part in code.co_filename for part in _SIZE_MACHINERY)
+        return _is_size_machinery(code.co_filename)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_size_machinery(file: str) -> bool:
+    return any(part in file for part in _SIZE_MACHINERY)
+
+
+def calling_frame() -> FrameType:
+    """The innermost frame that is not ours: whoever called us, by however many of our functions."""
+    frame = sys._getframe()
+    while frame.f_code.co_filename.startswith(_OUR_FOLDER) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 @functools.lru_cache(maxsize=1024)

@@ -6,7 +6,6 @@ import ast
 import dis
 import inspect
 import linecache
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -99,9 +98,8 @@ _LOOPS = (RUNTIME_FUNCTIONS.for_.__code__, RUNTIME_FUNCTIONS.while_.__code__)
 def catcher(kind: type[Exception], places: Places) -> Catcher | None:
     """The `try` or `with` of the user's that would catch an error raised here."""
     names = {base.__name__ for base in kind.__mro__}
-    frame: FrameType | None = sys._getframe(1)
-    entered, loops = _entered(frame), list[tuple[str, int]]()
-    while frame is not None and not places.is_outermost(frame):
+    entered, loops = _entered(places), list[tuple[str, int]]()
+    for frame in places.outwards():
         if not places.is_foreign(frame.f_code):
             file = frame.f_code.co_filename
             source = "".join(linecache.getlines(file))
@@ -114,7 +112,6 @@ def catcher(kind: type[Exception], places: Places) -> Catcher | None:
                         frame.f_code, attempt.lineno, where, next((loop for loop in loops if loop in entered), None)
                     )
             loops += ((file, at) for at in loops_around(source, frame.f_lineno))
-        frame = frame.f_back
     return None
 
 
@@ -130,14 +127,10 @@ def is_handled_here(kinds: set[str], places: Places) -> bool:
     return any(handler.type is not None and kinds & {*_names(handler.type)} for handler in handlers)
 
 
-def _entered(frame: FrameType | None) -> set[tuple[str, int]]:
+def _entered(places: Places) -> set[tuple[str, int]]:
     """The loops that run just now: file and line."""
-    found = set()
-    while frame is not None and frame.f_back is not None:
-        if frame.f_code in _LOOPS:
-            found.add((frame.f_back.f_code.co_filename, frame.f_back.f_lineno))
-        frame = frame.f_back
-    return found
+    callers = (frame.f_back for frame in places.outwards() if frame.f_code in _LOOPS)
+    return {(caller.f_code.co_filename, caller.f_lineno) for caller in callers if caller is not None}
 
 
 def loops_around(source: str, line: int, inside: int = 0) -> list[int]:

@@ -8,12 +8,16 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.source import Place
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.messages import is_quantised
 
 
 def untranslated(op: OpOverload, place: Place) -> Diagnostic:
     """A call of an operator that nobody can translate."""
-    is_quantised = "quantized" in op.name()
-    instead = "leave this layer as it was before the conversion" if is_quantised else "write it with other operators"
+    instead = (
+        "leave this layer as it was before the conversion"
+        if is_quantised(op.name())
+        else "write it with other operators"
+    )
     return UnsupportedOperator(
         message=f"`{op.name()}` has no translation to ONNX",
         place=place,

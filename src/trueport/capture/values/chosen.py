@@ -24,6 +24,7 @@ from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
 _TEXTS = (str, bytes, torch.dtype, torch.device, enum.Enum)
@@ -216,7 +217,7 @@ def narrowed(value: Chosen, test: Any, holds: bool) -> Any:
         own = value._tests[i]()
         if not isinstance(own, torch.SymBool):
             continue
-        asked, opposite = own.node.expr == test.node.expr, torch.sym_not(own).node.expr == test.node.expr
+        asked, opposite = expr_of(own) == expr_of(test), expr_of(torch.sym_not(own)) == expr_of(test)
         if (asked and holds) or (opposite and not holds):
             return candidate
         if asked or opposite:

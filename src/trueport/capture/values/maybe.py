@@ -22,6 +22,7 @@ from trueport.capture.values.chosen import Chosen, narrowed
 from trueport.capture.values.disagreement import Disagreement
 from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Place
+from trueport.torch_internals.symbolic import expr_of
 
 
 class Maybe(Disagreement):
@@ -89,10 +90,10 @@ def known(value: Any, test: Any, holds: bool) -> Any:
         return narrowed(value, test, holds)
     if not isinstance(value, Maybe) or not all(isinstance(b, torch.SymBool) for b in (test, value._flag)):
         return value
-    flag, asked = value._flag.node.expr, test.node.expr
+    flag, asked = expr_of(value._flag), expr_of(test)
     if asked == flag:
         return value._value if holds else None
-    if asked == torch.sym_not(value._flag).node.expr:
+    if asked == expr_of(torch.sym_not(value._flag)):
         return None if holds else value._value
     return value
 

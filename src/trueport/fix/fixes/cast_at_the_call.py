@@ -10,7 +10,7 @@ from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
 from trueport.fix.edit import Edit
 from trueport.fix.syntax import atom, called, dotted
-from trueport.source.scene import Held
+from trueport.source.scene import NamedValue
 
 _ABOUT_DTYPES = re.compile(
     r"dtype|scalar type|same type|data type|Input type|looks up whole numbers|has weights of", re.I
@@ -105,5 +105,5 @@ def _indices(case: Case) -> Iterator[Edit]:
                 yield case.source.replace(part, f"{dotted(part)}.long()")
 
 
-def _is_float(held: Held) -> bool:
+def _is_float(held: NamedValue) -> bool:
     return held.dtype in _WIDTH

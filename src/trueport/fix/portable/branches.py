@@ -13,17 +13,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable.aliasing import aliases
 from trueport.fix.portable.liveness import changed, needed, written_in_place
 from trueport.fix.portable.tests import Test
-from trueport.fix.portable.text import STEP, NotPortable, call_lines
-from trueport.fix.portable.values import Kind, Value, is_number
+from trueport.fix.portable.text import STEP, NoPortableForm, call_lines
+from trueport.fix.portable.values import SeenValue, ValueKind, is_number
+from trueport.fix.portable.writing import Inside, Writing
 from trueport.rewrite.exits import always_leaves, contains
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Inside, Portable
 
 _CHEAP = (
     ast.Name,
@@ -39,20 +36,22 @@ _CHEAP = (
 
 
 @dataclass(frozen=True)
-class Operand:
+class ArmOperand:
     """A name that an arm is given, and what is given for it."""
 
     name: str
     text: str
 
 
-def branch(p: Portable, node: ast.If, indent: str, inside: Inside) -> list[str]:
+def branch(p: Writing, node: ast.If, indent: str, inside: Inside) -> list[str]:
     """An `if` whose arms go on behind it."""
     arms = (node.body, node.orelse)
     refuse_side_effects([*node.body, *node.orelse], node)
     outs = p.in_order(name for name in changed([*node.body, *node.orelse]) if name in inside.after)
     if not outs:
-        raise NotPortable(node.lineno, "nothing that its arms assign is read afterwards, so there is nothing to choose")
+        raise NoPortableForm(
+            node.lineno, "nothing that its arms assign is read afterwards, so there is nothing to choose"
+        )
     test = p.test(node.test)
     if p.both_arms:
         _needs_tensor(test, node)
@@ -74,17 +73,19 @@ def branch(p: Portable, node: ast.If, indent: str, inside: Inside) -> list[str]:
     return [*defined, *call_lines(indent, head, [test.text, *names, _given(operands)])]
 
 
-def returning(p: Portable, node: ast.If, rest: list[ast.stmt], indent: str, inside: Inside) -> list[str]:
+def returning(p: Writing, node: ast.If, rest: list[ast.stmt], indent: str, inside: Inside) -> list[str]:
     """An `if` with a `return` in it: what follows it is the rest of the arm that does not return."""
     body, orelse = [*node.body], [*node.orelse]
     body += [] if always_leaves(body) else rest
     orelse += [] if always_leaves(orelse) else rest
     if p.loop_depth:
-        raise NotPortable(node.lineno, "it returns from inside a loop")
+        raise NoPortableForm(node.lineno, "it returns from inside a loop")
     for arm in (body, orelse):
         refuse_side_effects(arm, node)
         if not always_leaves(arm):
-            raise NotPortable(node.lineno, "one arm returns, and what the other goes on with stands outside this block")
+            raise NoPortableForm(
+                node.lineno, "one arm returns, and what the other goes on with stands outside this block"
+            )
     test = p.test(node.test)
     operands = _operands(p, node, [needed(body), needed(orelse)], [])
     names = p.fresh("true_branch", "false_branch")
@@ -109,7 +110,7 @@ def _return_one_tensor(arm: Sequence[ast.stmt]) -> bool:
     return not any(isinstance(value, ast.Tuple | ast.Dict | ast.List) for value in returned)
 
 
-def ternary(p: Portable, node: ast.IfExp) -> str:
+def ternary(p: Writing, node: ast.IfExp) -> str:
     test = p.test(node.test)
     arms = [p.write(node.body), p.write(node.orelse)]
     values = [p.value(node.body), p.value(node.orelse)]
@@ -119,12 +120,12 @@ def ternary(p: Portable, node: ast.IfExp) -> str:
     if not test.is_tensor and all(value is not None and value.kind.is_number for value in values):
         return f"torch.sym_ite({test.text}, {arms[0]}, {arms[1]})"
     if p.both_arms:
-        raise NotPortable(node.lineno, "a number decides here, inside a loop of torch's")
+        raise NoPortableForm(node.lineno, "a number decides here, inside a loop of torch's")
     given = [p.apart(arm, {}) for arm in (node.body, node.orelse)]
     return f"torch.cond({test.text}, lambda: {given[0]}, lambda: {given[1]}, ())"
 
 
-def leaving(p: Portable, name: str, statements: Sequence[ast.stmt], given: frozenset[str]) -> str:
+def leaving(p: Writing, name: str, statements: Sequence[ast.stmt], given: frozenset[str]) -> str:
     """A name as the last line of an arm or a round gives it: never the very tensor that it was given."""
     if name not in changed(statements):
         return f"{name}.clone()"
@@ -154,25 +155,25 @@ def refuse_side_effects(statements: Sequence[ast.stmt], at: ast.stmt) -> None:
     """What an arm does beside giving values cannot be undone where the other arm is the right one."""
     for node in (inner for statement in statements for inner in ast.walk(statement)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            raise NotPortable(node.lineno, f"`{ast.unparse(node)}` is assigned where only a value decides whether")
+            raise NoPortableForm(node.lineno, f"`{ast.unparse(node)}` is assigned where only a value decides whether")
         if isinstance(node, ast.Raise):
-            raise NotPortable(node.lineno, "an exception is raised by a value, and no graph can raise")
+            raise NoPortableForm(node.lineno, "an exception is raised by a value, and no graph can raise")
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
-            raise NotPortable(node.lineno, "a generator waits here")
+            raise NoPortableForm(node.lineno, "a generator waits here")
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("append", "extend")
         ):
-            raise NotPortable(node.lineno, f"`{ast.unparse(node)}` grows a list where only a value decides whether")
+            raise NoPortableForm(node.lineno, f"`{ast.unparse(node)}` grows a list where only a value decides whether")
     if any(
         contains(statement, (ast.Break, ast.Continue)) for statement in [at] if not isinstance(at, ast.While | ast.For)
     ):
-        raise NotPortable(at.lineno, "it leaves a loop that Python itself runs")
+        raise NoPortableForm(at.lineno, "it leaves a loop that Python itself runs")
 
 
 def _arm(
-    p: Portable, arm: list[ast.stmt], outs: list[str], operands: list[Operand], indent: str, inside: Inside
+    p: Writing, arm: list[ast.stmt], outs: list[str], operands: list[ArmOperand], indent: str, inside: Inside
 ) -> list[str]:
     given = frozenset(operand.name for operand in operands)
     head = [f"{indent}{name} = {name}.clone()" for name in written_in_place(arm) if name in given]
@@ -182,27 +183,27 @@ def _arm(
     return [*head, *folded(body, ends, indent)]
 
 
-def _operands(p: Portable, node: ast.If, reads: Sequence[set[str]], outs: list[str]) -> list[Operand]:
+def _operands(p: Writing, node: ast.If, reads: Sequence[set[str]], outs: list[str]) -> list[ArmOperand]:
     """Tensors are given; other things an arm may look at where they are, but not change."""
-    found: list[Operand] = []
+    found: list[ArmOperand] = []
     bound = set(changed([*node.body, *node.orelse]))
     for name in p.in_order(set().union(*reads)):
         value = p.name(name, node.lineno)
         if not p.is_known(name, node.lineno):
             if name in outs:
-                raise NotPortable(node.lineno, f"`{name}` has a value in one arm only")
+                raise NoPortableForm(node.lineno, f"`{name}` has a value in one arm only")
             continue
-        if value is not None and value.kind is Kind.TENSOR:
-            found.append(Operand(name, name))
+        if value is not None and value.kind is ValueKind.TENSOR:
+            found.append(ArmOperand(name, name))
         elif name in bound and value is not None and value.kind.is_number:
-            p.tensors[name] = Value(Kind.TENSOR, value.kind is Kind.BOOL)
-            found.append(Operand(name, f"torch.tensor({name})"))
+            p.tensors[name] = SeenValue(ValueKind.TENSOR, value.kind is ValueKind.BOOL)
+            found.append(ArmOperand(name, f"torch.tensor({name})"))
         elif name in bound and name in outs:
-            raise NotPortable(node.lineno, f"`{name}` is neither a tensor nor a number, and an arm changes it")
+            raise NoPortableForm(node.lineno, f"`{name}` is neither a tensor nor a number, and an arm changes it")
     return found
 
 
-def _only_value(p: Portable, arm: list[ast.stmt], outs: list[str]) -> str | None:
+def _only_value(p: Writing, arm: list[ast.stmt], outs: list[str]) -> str | None:
     """What an arm of one assignment assigns; the name as it is for an arm that does nothing."""
     match arm:
         case [] | [ast.Pass()]:
@@ -214,7 +215,7 @@ def _only_value(p: Portable, arm: list[ast.stmt], outs: list[str]) -> str | None
 
 
 def _chosen(
-    p: Portable, test: Test, names: list[str], operands: list[Operand], outs: list[str], indent: str
+    p: Writing, test: Test, names: list[str], operands: list[ArmOperand], outs: list[str], indent: str
 ) -> list[str]:
     given = ", ".join(operand.text for operand in operands)
     if len(outs) == 1:
@@ -228,10 +229,10 @@ def _chosen(
     return lines + [f"{indent}{out} = {_either(p, out, chosen, a, b)}" for out, a, b in zip(outs, *sides, strict=True)]
 
 
-def _either(p: Portable, name: str, test: Test, if_true: str, if_false: str) -> str:
+def _either(p: Writing, name: str, test: Test, if_true: str, if_false: str) -> str:
     """torch.where; truths are joined by logic, since ONNX Runtime has no Where of them."""
     value = p.tensors.get(name) or p.seen.name(name)
-    if value is None or not (value.truth or value.kind is Kind.BOOL):
+    if value is None or not (value.truth or value.kind is ValueKind.BOOL):
         return f"torch.where({test.text}, {if_true}, {if_false})"
     against = f"torch.logical_not({test.text})"
     match if_true, if_false:
@@ -247,11 +248,11 @@ def _either(p: Portable, name: str, test: Test, if_true: str, if_false: str) -> 
             return f"({test.operand} & {if_true}) | ({against} & {if_false})"
 
 
-def _becomes_tensor(p: Portable, names: list[str]) -> None:
+def _becomes_tensor(p: Writing, names: list[str]) -> None:
     for name in names:
         value = p.seen.name(name)
         if value is None or value.kind.is_number:
-            p.tensors.setdefault(name, Value(Kind.TENSOR, value is None or value.kind is Kind.BOOL))
+            p.tensors.setdefault(name, SeenValue(ValueKind.TENSOR, value is None or value.kind is ValueKind.BOOL))
 
 
 def _assigned_number(name: str, statements: Sequence[ast.stmt]) -> bool:
@@ -265,13 +266,13 @@ def _is(target: ast.expr, name: str) -> bool:
 
 def _needs_tensor(test: Test, node: ast.If) -> None:
     if not test.is_tensor:
-        raise NotPortable(node.lineno, "a number decides here, inside a loop of torch's")
+        raise NoPortableForm(node.lineno, "a number decides here, inside a loop of torch's")
 
 
-def _listed(operands: list[Operand]) -> str:
+def _listed(operands: list[ArmOperand]) -> str:
     return ", ".join(operand.name for operand in operands)
 
 
-def _given(operands: list[Operand]) -> str:
+def _given(operands: list[ArmOperand]) -> str:
     texts = [operand.text for operand in operands]
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"

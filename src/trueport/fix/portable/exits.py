@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from trueport.fix.portable.text import NotPortable
-from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.text import NoPortableForm
+from trueport.fix.portable.values import SeenValue, ValueKind
+from trueport.fix.portable.writing import Writing
 from trueport.rewrite.exits import contains, own_exits, without_own_exits
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Portable
 
 
 @dataclass(frozen=True)
@@ -24,9 +21,9 @@ class Unrolled:
     after: tuple[ast.stmt, ...] = ()
 
 
-def without_exits(p: Portable, node: ast.While | ast.For) -> Unrolled:
+def without_exits(p: Writing, node: ast.While | ast.For) -> Unrolled:
     if contains(node, ast.Return):
-        raise NotPortable(node.lineno, "it returns from inside a loop")
+        raise NoPortableForm(node.lineno, "it returns from inside a loop")
     if not own_exits(node.body):
         return Unrolled(node, after=tuple(node.orelse))
     statements = without_own_exits(node)
@@ -37,7 +34,7 @@ def without_exits(p: Portable, node: ast.While | ast.For) -> Unrolled:
         name.id = renamed.get(name.id, name.id)
     broke = renamed.get(getattr(node, "tp_broke", ""), "")
     for flag in renamed.values():
-        p.tensors[flag] = Value(Kind.TENSOR, truth=True)
+        p.tensors[flag] = SeenValue(ValueKind.TENSOR, truth=True)
         p.flags.add(flag)
     p.restructured.update(id(inner) for statement in node.body for inner in ast.walk(statement))
     return Unrolled(node, tuple(ast.unparse(s) for s in statements[:at]), broke, tuple(statements[at + 1 :]))

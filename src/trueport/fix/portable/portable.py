@@ -14,14 +14,15 @@ from trueport.capture.graph import Control, Graph
 from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.trace import capture
 from trueport.diagnostics.base import Diagnostic
-from trueport.diagnostics.rules.tp108_not_portable import NotPortable as Finding
-from trueport.fix.edit import Change, Edit, EditsOverlap, SourceFile, applied
+from trueport.diagnostics.rules.tp108_not_portable import NotPortable
+from trueport.fix.edit import Edit, EditsOverlap, FileChange, SourceFile, applied
 from trueport.fix.portable.functions import definition, exchanged, import_edits
-from trueport.fix.portable.statements import Portable, Style
+from trueport.fix.portable.statements import Portable
 from trueport.fix.portable.tests import questions
-from trueport.fix.portable.text import NotPortable
-from trueport.fix.portable.trial import Outcome, a_file, answers, in_new_code, same_as_before
-from trueport.fix.portable.values import Seen, watched
+from trueport.fix.portable.text import NoPortableForm
+from trueport.fix.portable.trial import PortableOutcome, a_file, answers, in_new_code, same_as_before
+from trueport.fix.portable.values import SeenInFunction, watched
+from trueport.fix.portable.writing import PortableStyle
 from trueport.load.job import Job
 from trueport.rewrite.functions import Refused
 from trueport.source import Place, Where
@@ -29,12 +30,12 @@ from trueport.source import Place, Where
 _INPUTS = 16
 """So many runs of eager show what the names of a function are."""
 STYLES = (
-    Style(),
-    Style(flat=True),
-    Style(clone_all=True),
-    Style(clone_all=True, flat=True),
-    Style(tensor_counters=True),
-    Style(both_arms=True),
+    PortableStyle(),
+    PortableStyle(flat=True),
+    PortableStyle(clone_all=True),
+    PortableStyle(clone_all=True, flat=True),
+    PortableStyle(tensor_counters=True),
+    PortableStyle(both_arms=True),
 )
 _DECIDING = (ast.If, ast.While, ast.IfExp)
 
@@ -43,7 +44,7 @@ _DECIDING = (ast.If, ast.While, ast.IfExp)
 class PortableResult:
     """New text for the user's files, or why there is none."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     rewritten: tuple[Where, ...] = ()
     """The decisions that have a new form."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -100,7 +101,7 @@ def make_portable(job: Job, is_leaf: IsLeaf) -> PortableResult:
     return first or PortableResult()
 
 
-def _may_help(style: Style, refusal: str) -> bool:
+def _may_help(style: PortableStyle, refusal: str) -> bool:
     """Whether a style takes away what torch refused last."""
     if "alias" in refusal:
         return style.clone_all
@@ -132,7 +133,7 @@ def _inner(code: CodeType) -> Iterable[CodeType]:
             yield from _inner(constant)
 
 
-def look(job: Job, functions: list[Function]) -> Mapping[CodeType, Seen]:
+def look(job: Job, functions: list[Function]) -> Mapping[CodeType, SeenInFunction]:
     """What the functions hold, over several runs of eager."""
     asked: dict[CodeType, dict[int, list[ast.expr]]] = {}
     for function in functions:
@@ -153,8 +154,8 @@ def look(job: Job, functions: list[Function]) -> Mapping[CodeType, Seen]:
     return seen
 
 
-def written(functions: list[Function], seen: Mapping[CodeType, Seen], style: Style) -> PortableResult:
-    changes: list[Change] = []
+def written(functions: list[Function], seen: Mapping[CodeType, SeenInFunction], style: PortableStyle) -> PortableResult:
+    changes: list[FileChange] = []
     found: list[Diagnostic] = []
     done: list[Where] = []
     for path in dict.fromkeys(function.path for function in functions):
@@ -167,10 +168,10 @@ def written(functions: list[Function], seen: Mapping[CodeType, Seen], style: Sty
                 edits += portable.edits()
                 imports |= portable.imports
                 done += [Where(str(path), line, function.code.co_qualname) for line in sorted(portable.lines_used)]
-            except NotPortable as refused:
+            except NoPortableForm as refused:
                 found.append(_refused(function, refused.line, refused.why))
         try:
-            changes.append(Change(source, applied(source, [*edits, *import_edits(source, imports)])))
+            changes.append(FileChange(source, applied(source, [*edits, *import_edits(source, imports)])))
         except EditsOverlap:
             inner = max((f for f in functions if f.path == path), key=lambda f: f.code.co_firstlineno)
             found.append(
@@ -179,15 +180,15 @@ def written(functions: list[Function], seen: Mapping[CodeType, Seen], style: Sty
     return PortableResult(() if found else tuple(changes), tuple(done), tuple(found))
 
 
-def _one(source: SourceFile, function: Function, seen: Seen, style: Style) -> Portable:
+def _one(source: SourceFile, function: Function, seen: SeenInFunction, style: PortableStyle) -> Portable:
     own = SourceFile(source.path, source.text, source.encoding)  # loops are taken apart in its tree
     found = definition(own.tree, function.code)
     if found is None:
-        raise NotPortable(min(function.lines), "it stands in a lambda, or its source is not the file's any more")
+        raise NoPortableForm(min(function.lines), "it stands in a lambda, or its source is not the file's any more")
     return Portable(own, found.node, function.lines, seen, style)
 
 
-def _tried(job: Job, functions: list[Function], changes: tuple[Change, ...], known: list[Any]) -> Outcome:
+def _tried(job: Job, functions: list[Function], changes: tuple[FileChange, ...], known: list[Any]) -> PortableOutcome:
     with a_file() as path:
         try:
             with contextlib.ExitStack() as stack:
@@ -196,12 +197,12 @@ def _tried(job: Job, functions: list[Function], changes: tuple[Change, ...], kno
                 refusal = in_new_code(job, known, path)
         except Refused as closure:  # what the function closes over cannot be kept
             refusal = closure.why
-        return Outcome(refusal) if refusal else same_as_before(job, path)
+        return PortableOutcome(refusal) if refusal else same_as_before(job, path)
 
 
 def _refused(function: Function, line: int, why: str) -> Diagnostic:
     where = Where(str(function.path), line, function.code.co_qualname)
-    return Finding(
+    return NotPortable(
         message=f"torch's control flow has no form for this: {why}",
         place=Place((where,)),
         fix="trueport exports it as it is",

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable.liveness import changed
 from trueport.fix.portable.tests import plain
-from trueport.fix.portable.text import NotPortable
-from trueport.fix.portable.values import Kind
+from trueport.fix.portable.text import NoPortableForm
+from trueport.fix.portable.values import ValueKind
+from trueport.fix.portable.writing import Writing
 from trueport.rewrite.names import read_names
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Portable
 
 
 @dataclass(frozen=True)
-class Rounds:
+class CountedRounds:
     """`counter` runs from `start` while it is below `stop`; each round has rows of tensors under names."""
 
     counter: str
@@ -28,7 +25,7 @@ class Rounds:
     before: tuple[str, ...] = ()
 
 
-def rounds_of(p: Portable, node: ast.For) -> Rounds:
+def rounds_of(p: Writing, node: ast.For) -> CountedRounds:
     match node.iter, node.target:
         case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), ast.Name(id=counter):
             return _counted(p, node, counter, bounds)
@@ -45,27 +42,27 @@ def rounds_of(p: Portable, node: ast.For) -> Rounds:
             (counter,) = p.fresh("i")
             return _rows(p, node, counter, [(target, over)])
         case _:
-            raise NotPortable(node.lineno, f"no counter goes over `{ast.unparse(node.iter)}`")
+            raise NoPortableForm(node.lineno, f"no counter goes over `{ast.unparse(node.iter)}`")
 
 
-def _counted(p: Portable, node: ast.For, counter: str, bounds: list[ast.expr]) -> Rounds:
+def _counted(p: Writing, node: ast.For, counter: str, bounds: list[ast.expr]) -> CountedRounds:
     start, stop, step = "0", bounds[0], "1"
     if len(bounds) > 1:
         start, stop = p.write(plain(bounds[0])), bounds[1]
     if len(bounds) > 2:
         if not (isinstance(bounds[2], ast.Constant) and isinstance(bounds[2].value, int)):
-            raise NotPortable(node.lineno, "the step of the range must be a positive number that is written down")
+            raise NoPortableForm(node.lineno, "the step of the range must be a positive number that is written down")
         step = str(bounds[2].value)
     text = p.write(plain(stop))
     if counter in changed(node.body):
-        raise NotPortable(node.lineno, f"the loop assigns `{counter}`, which counts it")
+        raise NoPortableForm(node.lineno, f"the loop assigns `{counter}`, which counts it")
     if set(read_names([stop])) & set(changed(node.body)) or _computes(stop):
         (name,) = p.fresh("rounds")
-        return Rounds(counter, name, start, step, before=(f"{name} = {text}",))
-    return Rounds(counter, text, start, step)
+        return CountedRounds(counter, name, start, step, before=(f"{name} = {text}",))
+    return CountedRounds(counter, text, start, step)
 
 
-def _rows(p: Portable, node: ast.For, counter: str, items: list[tuple[str, ast.expr]]) -> Rounds:
+def _rows(p: Writing, node: ast.For, counter: str, items: list[tuple[str, ast.expr]]) -> CountedRounds:
     rows: list[tuple[str, str]] = []
     before: list[str] = []
     for target, over in items:
@@ -79,10 +76,10 @@ def _rows(p: Portable, node: ast.For, counter: str, items: list[tuple[str, ast.e
     stop = lengths[0]
     for length in lengths[1:]:
         stop = f"torch.sym_min({stop}, {length})"
-    return Rounds(counter, stop, rows=tuple(rows), before=tuple(before))
+    return CountedRounds(counter, stop, rows=tuple(rows), before=tuple(before))
 
 
-def tensor_of(p: Portable, over: ast.expr) -> str:
+def tensor_of(p: Writing, over: ast.expr) -> str:
     """What is gone over, as a tensor whose first axis is the rounds."""
     match over:
         case ast.Call(func=ast.Attribute(value=tensor, attr="unbind"), args=[], keywords=[]):
@@ -98,8 +95,8 @@ def tensor_of(p: Portable, over: ast.expr) -> str:
             return p.write(tensor) if axis == 0 else f"{p.write(tensor)}.movedim({axis}, 0)"
         case _:
             value = p.value(over)
-            if value is None or value.kind is not Kind.TENSOR:
-                raise NotPortable(over.lineno, f"`{ast.unparse(over)}` is not a tensor whose rows could be counted")
+            if value is None or value.kind is not ValueKind.TENSOR:
+                raise NoPortableForm(over.lineno, f"`{ast.unparse(over)}` is not a tensor whose rows could be counted")
             return p.write(over)
 
 

@@ -13,20 +13,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from trueport.fix.portable import loops
 from trueport.fix.portable.aliasing import aliases, may_alias
 from trueport.fix.portable.branches import leaving, refuse_side_effects
 from trueport.fix.portable.liveness import changed, written_in_place
 from trueport.fix.portable.rounds import rounds_of, tensor_of
-from trueport.fix.portable.text import STEP, NotPortable
-from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.text import STEP, NoPortableForm
+from trueport.fix.portable.values import SeenValue, ValueKind
+from trueport.fix.portable.writing import Inside, Writing
 from trueport.rewrite.exits import contains, own_exits
 from trueport.rewrite.names import bound_names, read_names
-
-if TYPE_CHECKING:
-    from trueport.fix.portable.statements import Inside, Portable
 
 SCAN = "from torch._higher_order_ops import scan"
 """Where torch keeps it: there is no public name yet."""
@@ -47,7 +44,7 @@ def fills_lists(node: ast.For) -> bool:
     return any(appended(statement) for statement in node.body)
 
 
-def starts_list(p: Portable, statement: ast.stmt, rest: list[ast.stmt]) -> bool:
+def starts_list(p: Writing, statement: ast.stmt, rest: list[ast.stmt]) -> bool:
     """`outs = []` before a loop that becomes a scan: the scan makes `outs`."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])):
@@ -66,20 +63,20 @@ class _Over:
     before: tuple[str, ...] = ()
 
 
-def scan(p: Portable, node: ast.For, indent: str, inside: Inside, rest: list[ast.stmt]) -> list[str]:
+def scan(p: Writing, node: ast.For, indent: str, inside: Inside, rest: list[ast.stmt]) -> list[str]:
     if own_exits(node.body) or contains(node, ast.Return):
-        raise NotPortable(
+        raise NoPortableForm(
             node.lineno, "a list that it fills is as long as the rounds that ran, and a scan runs them all"
         )
     lists = [found[0] for statement in node.body if (found := appended(statement))]
     if len(set(lists)) != len(lists):
-        raise NotPortable(node.lineno, f"`{lists[0]}` is appended to more than once in a round")
+        raise NoPortableForm(node.lineno, f"`{lists[0]}` is appended to more than once in a round")
     body = [statement for statement in node.body if not appended(statement)]
     refuse_side_effects(body, node)
     over = _over(p, node)
     for name in lists:
         if name in read_names(body):
-            raise NotPortable(node.lineno, f"`{name}` is read in the loop that fills it")
+            raise NoPortableForm(node.lineno, f"`{name}` is read in the loop that fills it")
         _rewrite_uses(p, name, rest)
     items = _items(p, node, lists)
     targets = bound_names([node.target])
@@ -95,11 +92,11 @@ def scan(p: Portable, node: ast.For, indent: str, inside: Inside, rest: list[ast
 
 
 def _step(
-    p: Portable,
+    p: Writing,
     node: ast.For,
     step: str,
     over: _Over,
-    carried: list[loops.Carried],
+    carried: list[loops.CarriedName],
     items: dict[str, tuple[str, ast.expr]],
     indent: str,
     inside: Inside,
@@ -127,7 +124,7 @@ def _step(
     return [*lines, f"{inner}return {ends}, {given}", ""]
 
 
-def _items(p: Portable, node: ast.For, lists: Sequence[str]) -> dict[str, tuple[str, ast.expr]]:
+def _items(p: Writing, node: ast.For, lists: Sequence[str]) -> dict[str, tuple[str, ast.expr]]:
     """What each list is given, and the name it waits under where the round goes on after the append."""
     found: dict[str, tuple[str, ast.expr]] = {}
     for at, statement in enumerate(node.body):
@@ -140,7 +137,7 @@ def _items(p: Portable, node: ast.For, lists: Sequence[str]) -> dict[str, tuple[
     return {name: found[name] for name in lists}
 
 
-def _item(p: Portable, waiting: str, item: ast.expr, body: list[ast.stmt]) -> str:
+def _item(p: Writing, waiting: str, item: ast.expr, body: list[ast.stmt]) -> str:
     text = waiting or p.write(item)
     # A name of the round leaves with the state as well: the list has a copy.
     shares = isinstance(item, ast.Name) or p.style.clone_all or may_alias(item, aliases(body, p.decides))
@@ -148,25 +145,25 @@ def _item(p: Portable, waiting: str, item: ast.expr, body: list[ast.stmt]) -> st
     return f"{text if simple else f'({text})'}.clone()" if shares else text
 
 
-def _over(p: Portable, node: ast.For) -> _Over:
+def _over(p: Writing, node: ast.For) -> _Over:
     match node.iter, node.target:
         case ast.Call(func=ast.Name(id="range"), args=[_]), ast.Name(id=counter):
             rows = _rows_by_counter(p, node, counter)
             if rows is not None:
                 return rows
             rounds = rounds_of(p, node)
-            p.tensors[counter] = Value(Kind.TENSOR)
+            p.tensors[counter] = SeenValue(ValueKind.TENSOR)
             p.counters.add(counter)
             return _Over(counter, f"torch.arange({rounds.stop})", rounds.before)
         case ast.Call(func=ast.Name(id="zip"), args=overs), ast.Tuple():
-            raise NotPortable(node.lineno, f"a scan goes over one tensor, and this over {len(overs)}")
+            raise NoPortableForm(node.lineno, f"a scan goes over one tensor, and this over {len(overs)}")
         case over, ast.Name(id=target):
             return _Over(target, tensor_of(p, over))
         case _:
-            raise NotPortable(node.lineno, f"no scan goes over `{ast.unparse(node.iter)}`")
+            raise NoPortableForm(node.lineno, f"no scan goes over `{ast.unparse(node.iter)}`")
 
 
-def _rows_by_counter(p: Portable, node: ast.For, counter: str) -> _Over | None:
+def _rows_by_counter(p: Writing, node: ast.For, counter: str) -> _Over | None:
     """`x[:, t]` and nothing else of t, over the length of that axis of x: the rows of x themselves."""
     uses = [
         n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Subscript) and counter in read_names([n.slice])
@@ -190,7 +187,7 @@ def _rows_by_counter(p: Portable, node: ast.For, counter: str) -> _Over | None:
     return _Over(name, tensor if axis == 0 else f"{tensor}.movedim({axis}, 0)")
 
 
-def _rewrite_uses(p: Portable, name: str, rest: list[ast.stmt]) -> None:
+def _rewrite_uses(p: Writing, name: str, rest: list[ast.stmt]) -> None:
     """The list is a tensor now, its items along the first axis."""
     known: set[int] = set()
     for node in (node for statement in rest for node in ast.walk(statement)):
@@ -207,7 +204,7 @@ def _rewrite_uses(p: Portable, name: str, rest: list[ast.stmt]) -> None:
             case ast.Subscript(value=ast.Name(id=used) as mention) if used == name:
                 known.add(id(mention))
             case ast.Name(id=used) if used == name and id(node) not in known:
-                raise NotPortable(node.lineno, f"`{name}` is used as a list, and a scan gives one tensor")
+                raise NoPortableForm(node.lineno, f"`{name}` is used as a list, and a scan gives one tensor")
 
 
 def _axis(call: ast.Call, more: list[ast.expr]) -> int:
@@ -217,7 +214,7 @@ def _axis(call: ast.Call, more: list[ast.expr]) -> int:
     try:
         return int(ast.literal_eval(written[0]))
     except ValueError:
-        raise NotPortable(call.lineno, "the axis to join along must be written down") from None
+        raise NoPortableForm(call.lineno, "the axis to join along must be written down") from None
 
 
 def _joined(name: str, called: str, axis: int) -> str:
@@ -237,5 +234,5 @@ def _left(names: list[str]) -> str:
     return _group(names) if names else "_"
 
 
-def _start(carried: list[loops.Carried]) -> str:
+def _start(carried: list[loops.CarriedName]) -> str:
     return _group([each.start for each in carried]) if carried else "torch.zeros(())"

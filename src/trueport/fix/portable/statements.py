@@ -5,54 +5,33 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from trueport.fix.edit import Edit, SourceFile
 from trueport.fix.portable import branches, loops, scans
 from trueport.fix.portable.aliasing import may_alias
 from trueport.fix.portable.liveness import needed
 from trueport.fix.portable.tests import ATOMS, Tests
-from trueport.fix.portable.text import STEP, NotPortable, UserText
-from trueport.fix.portable.values import Kind, Seen, Value, is_number
+from trueport.fix.portable.text import STEP, NoPortableForm, UserText
+from trueport.fix.portable.values import SeenInFunction, SeenValue, ValueKind, is_number
+from trueport.fix.portable.writing import Inside, PortableStyle
 from trueport.rewrite.exits import contains
 from trueport.rewrite.names import bound_names, declared, parameters, read_names
-
-
-@dataclass(frozen=True)
-class Style:
-    """What torch may ask for where the plain form is refused; each is tried in turn."""
-
-    clone_all: bool = False
-    """Give a copy of everything that leaves an arm or a round."""
-    flat: bool = False
-    """Inside an arm, compute both arms and choose with torch.where: torch.onnx does not take every torch.cond there."""
-    both_arms: bool = False
-    """The same everywhere."""
-    tensor_counters: bool = False
-    """Carry integers through loops as tensors."""
-
-
-@dataclass(frozen=True)
-class Inside:
-    """Where a block stands in the new code."""
-
-    after: frozenset[str] = frozenset()
-    """Names that are read behind it."""
-    arm: dict[str, bool] | None = None
-    """In a function of ours that ends with the user's `return`: which of its names may alias what it was given."""
-    augmented: frozenset[str] = frozenset()
-    """Names that must not be written in place: `y += 1` is `y = y + 1`."""
 
 
 class Portable:
     """One function in torch's words."""
 
     def __init__(
-        self, source: SourceFile, node: ast.FunctionDef, decisions: Collection[int], seen: Seen, style: Style
+        self,
+        source: SourceFile,
+        node: ast.FunctionDef,
+        decisions: Collection[int],
+        seen: SeenInFunction,
+        style: PortableStyle,
     ) -> None:
         self.node, self.seen, self.style = node, seen, style
         self.text = UserText(source)
-        self.tensors: dict[str, Value] = {}
+        self.tensors: dict[str, SeenValue] = {}
         """Names that are numbers in the user's code and tensors in ours."""
         self.restructured: set[int] = set()
         """Statements (by id) whose blocks are no longer those of the file."""
@@ -193,20 +172,20 @@ class Portable:
             return loops.row(self, node)
         return None
 
-    def value(self, node: ast.expr) -> Value | None:
+    def value(self, node: ast.expr) -> SeenValue | None:
         """What an expression is in the new code."""
         if isinstance(node, ast.Name) and node.id in self.tensors:
             return self.tensors[node.id]
         if set(read_names([node])) & self.tensors.keys():
-            return Value(Kind.TENSOR, isinstance(node, (ast.Compare, ast.BoolOp)))
+            return SeenValue(ValueKind.TENSOR, isinstance(node, (ast.Compare, ast.BoolOp)))
         if isinstance(node, ast.Constant):
-            return Value.of(node.value)
+            return SeenValue.of(node.value)
         found = self.seen.expression(node)
         if found is None and isinstance(node, ast.Name):
             found = self.seen.name(node.id)
         return found
 
-    def name(self, name: str, line: int) -> Value | None:
+    def name(self, name: str, line: int) -> SeenValue | None:
         """What a name is in the new code before a line."""
         return self.tensors.get(name) or self.seen.name(name, line)
 
@@ -215,7 +194,7 @@ class Portable:
 
     def _returned(self, node: ast.Return, names: Mapping[str, bool]) -> str:
         if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
-            raise NotPortable(node.lineno, "an arm returns None, and torch.cond returns tensors")
+            raise NoPortableForm(node.lineno, "an arm returns None, and torch.cond returns tensors")
         return self.apart(node.value, names)
 
     def apart(self, node: ast.expr, names: Mapping[str, bool]) -> str:

@@ -14,8 +14,8 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trueport.fix.portable.text import NotPortable
-from trueport.fix.portable.values import Kind, Value
+from trueport.fix.portable.text import NoPortableForm
+from trueport.fix.portable.values import SeenValue, ValueKind
 
 _WORDS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -39,7 +39,7 @@ class Test:
 class Tests:
     """Writes the tests of one function."""
 
-    def __init__(self, write: Callable[[ast.expr], str], value: Callable[[ast.expr], Value | None]) -> None:
+    def __init__(self, write: Callable[[ast.expr], str], value: Callable[[ast.expr], SeenValue | None]) -> None:
         self._write, self._value = write, value
 
     def __call__(self, node: ast.expr) -> Test:
@@ -63,10 +63,10 @@ class Tests:
 
     def _comparison(self, node: ast.expr, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Test:
         if type(op) not in _WORDS:
-            raise NotPortable(node.lineno, f"`{ast.unparse(node)}` is no comparison that a tensor can make")
+            raise NoPortableForm(node.lineno, f"`{ast.unparse(node)}` is no comparison that a tensor can make")
         sides = [plain(left), plain(right)]
         values = [self._value(side) for side in sides]
-        tensor = any(value is not None and value.kind is Kind.TENSOR for value in values)
+        tensor = any(value is not None and value.kind is ValueKind.TENSOR for value in values)
         axes = max((value.axes for value in values if value is not None), default=0)
         text = f"{self._write(sides[0])} {_WORDS[type(op)]} {self._write(sides[1])}"
         return _scalar(Test(text, tensor), axes)
@@ -74,11 +74,11 @@ class Tests:
     def _leaf(self, node: ast.expr) -> Test:
         inner = plain(node)
         value = self._value(inner)
-        if value is None or value.kind is Kind.OTHER:
-            raise NotPortable(node.lineno, f"what `{ast.unparse(node)}` is was not seen while eager ran")
-        is_tensor = value.kind is Kind.TENSOR
+        if value is None or value.kind is ValueKind.OTHER:
+            raise NoPortableForm(node.lineno, f"what `{ast.unparse(node)}` is was not seen while eager ran")
+        is_tensor = value.kind is ValueKind.TENSOR
         text, atom = self._write(inner), isinstance(inner, ATOMS)
-        if not (value.truth or value.kind is Kind.BOOL):
+        if not (value.truth or value.kind is ValueKind.BOOL):
             text, atom = f"{text if atom else f'({text})'} != 0", False
         return _scalar(Test(text, is_tensor, atom), value.axes)
 

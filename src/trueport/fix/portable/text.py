@@ -21,7 +21,7 @@ def call_lines(indent: str, head: str, arguments: list[str]) -> list[str]:
     return [line] if len(line) <= _WIDE else [f"{indent}{head}(", f"{indent}{STEP}{', '.join(arguments)}", f"{indent})"]
 
 
-class NotPortable(Exception):
+class NoPortableForm(Exception):
     """Something that torch's control flow has no form for: the line, and why."""
 
     def __init__(self, line: int, why: str) -> None:

@@ -38,7 +38,7 @@ _PATIENCE, _PATIENCE_IN_ALL = 2.0, 12.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PortableOutcome:
     """What became of one form of the code. `refusal` is empty where it holds."""
 
     refusal: str = ""
@@ -117,7 +117,7 @@ def _run(job: Job, values: Sequence[object]) -> object:
         before.put_back()
 
 
-def same_as_before(job: Job, path: Path) -> Outcome:
+def same_as_before(job: Job, path: Path) -> PortableOutcome:
     """With the user's own code back in place: the file that torch wrote of the new code, against it."""
 
     def eager(values: Sequence[object], grad: bool = False) -> object:
@@ -127,8 +127,8 @@ def same_as_before(job: Job, path: Path) -> Outcome:
     checked = check_file(path, job, eager)
     errors = [finding for finding in checked.diagnostics if finding.is_error]
     if errors:
-        return Outcome(f"what torch.onnx writes of it differs: {errors[0].message}")
-    return Outcome(inputs=len(checked.checked))
+        return PortableOutcome(f"what torch.onnx writes of it differs: {errors[0].message}")
+    return PortableOutcome(inputs=len(checked.checked))
 
 
 def torch_sizes(job: Job) -> Any:

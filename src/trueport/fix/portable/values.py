@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     TENSOR = "tensor"
     INT = "int"
     FLOAT = "float"
@@ -26,26 +26,26 @@ class Kind(Enum):
 
     @property
     def is_number(self) -> bool:
-        return self in (Kind.INT, Kind.FLOAT, Kind.BOOL)
+        return self in (ValueKind.INT, ValueKind.FLOAT, ValueKind.BOOL)
 
 
 @dataclass(frozen=True)
-class Value:
+class SeenValue:
     """One value as it matters here."""
 
-    kind: Kind
+    kind: ValueKind
     truth: bool = False
     """A tensor of dtype bool."""
     axes: int = 0
 
     @classmethod
-    def of(cls, value: object) -> Value:
+    def of(cls, value: object) -> SeenValue:
         if isinstance(value, torch.Tensor):
-            return cls(Kind.TENSOR, value.dtype is torch.bool, value.dim())
-        for kind, plain in ((Kind.BOOL, bool), (Kind.INT, int), (Kind.FLOAT, float)):
+            return cls(ValueKind.TENSOR, value.dtype is torch.bool, value.dim())
+        for kind, plain in ((ValueKind.BOOL, bool), (ValueKind.INT, int), (ValueKind.FLOAT, float)):
             if isinstance(value, plain):
                 return cls(kind)
-        return cls(Kind.OTHER)
+        return cls(ValueKind.OTHER)
 
 
 def is_number(node: ast.expr) -> bool:
@@ -64,17 +64,17 @@ Question = tuple[int, str]
 
 
 @dataclass
-class Seen:
+class SeenInFunction:
     """What one function's names and expressions were, over all runs."""
 
-    at: dict[int, dict[str, set[Value]]] = field(default_factory=dict)
+    at: dict[int, dict[str, set[SeenValue]]] = field(default_factory=dict)
     """By line, before it ran."""
     always: dict[int, set[str]] = field(default_factory=dict)
     """By line, the names that had a value each time before it ran: the line of a loop runs again after each round."""
-    names: dict[str, set[Value]] = field(default_factory=dict)
-    expressions: dict[Question, set[Value]] = field(default_factory=dict)
+    names: dict[str, set[SeenValue]] = field(default_factory=dict)
+    expressions: dict[Question, set[SeenValue]] = field(default_factory=dict)
 
-    def name(self, name: str, line: int | None = None) -> Value | None:
+    def name(self, name: str, line: int | None = None) -> SeenValue | None:
         """What a name was before a line; where the line never ran, or none is given, what it was anywhere."""
         here = self.at.get(line) if line is not None else None
         return _one((here if here is not None else self.names).get(name, set()))
@@ -83,22 +83,22 @@ class Seen:
         """Whether a name had a value before a line; a line that never ran is taken to know all names."""
         return name in self.always.get(line, self.names)
 
-    def expression(self, node: ast.expr) -> Value | None:
+    def expression(self, node: ast.expr) -> SeenValue | None:
         return _one(self.expressions.get((node.lineno, ast.unparse(node)), set()))
 
 
-def _one(found: set[Value]) -> Value | None:
+def _one(found: set[SeenValue]) -> SeenValue | None:
     """What all runs agree on: a name that was a tensor once is one."""
-    tensors = [value for value in found if value.kind is Kind.TENSOR]
+    tensors = [value for value in found if value.kind is ValueKind.TENSOR]
     if tensors:
         return max(tensors, key=lambda value: value.axes)
     return next(iter(found)) if len(found) == 1 else None
 
 
 @contextlib.contextmanager
-def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Iterator[dict[CodeType, Seen]]:
+def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Iterator[dict[CodeType, SeenInFunction]]:
     """Notes what these functions hold, line by line, and asks the expressions of each line before it runs."""
-    seen = {code: Seen() for code in questions}
+    seen = {code: SeenInFunction() for code in questions}
     asked = {
         code: {line: [(ast.unparse(node), _compiled(node)) for node in nodes] for line, nodes in lines.items()}
         for code, lines in questions.items()
@@ -118,7 +118,7 @@ def watched(questions: Mapping[CodeType, Mapping[int, list[ast.expr]]]) -> Itera
             if event == "line":
                 found.always[frame.f_lineno] = found.always.get(frame.f_lineno, set(local)) & set(local)
             for name, value in local.items():
-                described = Value.of(value)
+                described = SeenValue.of(value)
                 line.setdefault(name, set()).add(described)
                 found.names.setdefault(name, set()).add(described)
             if event == "line":
@@ -144,11 +144,11 @@ def _compiled(node: ast.expr) -> CodeType:
     return compile(ast.fix_missing_locations(ast.Expression(node)), "<asked>", "eval")
 
 
-def _answer(code: CodeType, known: dict[str, Any], local: dict[str, Any]) -> Value | None:
+def _answer(code: CodeType, known: dict[str, Any], local: dict[str, Any]) -> SeenValue | None:
     before = sys.gettrace()
     sys.settrace(None)
     try:
-        return Value.of(eval(code, known, local))
+        return SeenValue.of(eval(code, known, local))
     except Exception:  # noqa: BLE001  a name that the line itself binds first, or whatever the user's code raises
         return None
     finally:

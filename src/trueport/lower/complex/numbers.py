@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -28,12 +28,11 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
 from trueport.diagnostics.rules.tp404_complex_as_pairs import ComplexAsPairs
 from trueport.lower.builder import Builder
+from trueport.lower.complex.twins import is_complex
 from trueport.lower.dtypes import parts_dtype
 from trueport.lower.table import name_of, of_complex, op
 from trueport.lower.tensor import Tensor
-
-if TYPE_CHECKING:
-    from trueport.lower.lower import Lowering
+from trueport.lower.walk import Walk
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,36 +101,6 @@ def complex_only(*names: str) -> Callable[[F], F]:
     return register
 
 
-class Twins:
-    """The real values that stand for complex ones in one model."""
-
-    def __init__(self) -> None:
-        self._twins: dict[Value, Value] = {}
-        self._origins: dict[Value, Value] = {}
-
-    def of(self, value: Value) -> Value:
-        if value not in self._twins:
-            twin = self._twins[value] = Value(value.dtype.to_real(), (*value.shape, 2), value.name)
-            self._origins[twin] = value
-        return self._twins[value]
-
-    def origin(self, value: Value) -> Value:
-        """The captured value that a twin stands for; any other value is its own."""
-        return self._origins.get(value, value)
-
-    def everywhere(self, arg: Any) -> Any:
-        """An argument with twins for the complex values in it."""
-        if isinstance(arg, Value):
-            return self.of(arg) if is_complex(arg) else arg
-        if isinstance(arg, list | tuple):
-            return tuple(self.everywhere(item) for item in arg)
-        return arg
-
-
-def is_complex(value: object) -> bool:
-    return isinstance(value, Value) and value.dtype.is_complex
-
-
 def meets_complex(node: Node) -> bool:
     """Whether an operand or a result of the call is complex."""
     return any(is_complex(value) for value in node.outputs) or _holds_complex([*node.args, *node.kwargs.values()])
@@ -141,7 +110,7 @@ def _holds_complex(args: Sequence[Any]) -> bool:
     return any(_holds_complex(arg) if isinstance(arg, list | tuple) else is_complex(arg) for arg in args)
 
 
-def translate_complex(lowering: Lowering, node: Node) -> Sequence[Any] | None:
+def translate_complex(lowering: Walk, node: Node) -> Sequence[Any] | None:
     """The results of a call by its complex translation; None where there is none."""
     function = None if isinstance(node.op, Control) else _TRANSLATIONS.get(name_of(node.op))
     if function is None:
@@ -154,7 +123,7 @@ def translate_complex(lowering: Lowering, node: Node) -> Sequence[Any] | None:
     return [item.pairs if isinstance(item, Complex) else item for item in results]
 
 
-def _operand(lowering: Lowering, arg: Any, dtype: torch.dtype | None) -> Any:
+def _operand(lowering: Walk, arg: Any, dtype: torch.dtype | None) -> Any:
     """An argument as complex translations take it; with parts of a dtype, if one is named."""
     if is_complex(arg):
         pairs = lowering.tensor(arg)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueport.capture.graph import Control, Node
-from trueport.lower.complex.numbers import Twins, is_complex
+from trueport.lower.complex.twins import Twins, is_complex
 from trueport.lower.table import name_of, of_complex
 
 

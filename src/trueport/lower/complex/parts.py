@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from trueport.capture.graph import Control, Node, Number, Value
-from trueport.lower.complex.numbers import Complex, is_complex
+from trueport.lower.complex.numbers import Complex
 from trueport.lower.complex.pairs import ON_PAIRS, with_copies
+from trueport.lower.complex.twins import is_complex
 from trueport.lower.table import name_of, of_complex
 from trueport.lower.tensor import Tensor
-
-if TYPE_CHECKING:
-    from trueport.lower.lower import Lowering
+from trueport.lower.walk import Walk
 
 _VIEWS = (
     *("aten::squeeze", "aten::unfold", "aten::diagonal", "aten::as_strided", "aten::t"),
@@ -61,7 +60,7 @@ of_complex(_PLACES, by_parts=True)
 of_complex(_TRUTH, by_parts=True)
 
 
-def by_parts(lowering: Lowering, node: Node) -> list[Tensor] | None:
+def by_parts(lowering: Walk, node: Node) -> list[Tensor] | None:
     """The results of a call, complex ones as pairs; None where the operator does not keep the parts apart."""
     if isinstance(node.op, Control) or (places := _PLACES.get(name_of(node.op))) is None:
         return None
@@ -79,7 +78,7 @@ def _adds(node: Node) -> bool:
     return bool(_ADDING & {arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, str)})
 
 
-def by_truth(lowering: Lowering, node: Node) -> Node | None:
+def by_truth(lowering: Walk, node: Node) -> Node | None:
     """The same call on bools that say which elements are not zero; None where the operator asks for more."""
     if isinstance(node.op, Control) or name_of(node.op) not in _TRUTH:
         return None
@@ -87,7 +86,7 @@ def by_truth(lowering: Lowering, node: Node) -> Node | None:
     return replace(node, args=args)
 
 
-def _part(lowering: Lowering, node: Node, values: Sequence[int], imaginary: bool) -> list[Tensor]:
+def _part(lowering: Walk, node: Node, values: Sequence[int], imaginary: bool) -> list[Tensor]:
     args = tuple(_argument(lowering, arg, imaginary, i in values) for i, arg in enumerate(node.args))
     kwargs = {name: _argument(lowering, arg, imaginary, False) for name, arg in node.kwargs.items()}
     outputs = tuple(Value(out.dtype.to_real(), out.shape) if isinstance(out, Value) else out for out in node.outputs)
@@ -97,7 +96,7 @@ def _part(lowering: Lowering, node: Node, values: Sequence[int], imaginary: bool
     return [lowering.tensor(out) for out in outputs]
 
 
-def _argument(lowering: Lowering, arg: Any, imaginary: bool, is_value: bool) -> Any:
+def _argument(lowering: Walk, arg: Any, imaginary: bool, is_value: bool) -> Any:
     if is_complex(arg):
         return lowering.part(arg, imaginary)
     if isinstance(arg, torch.dtype) and arg.is_complex:

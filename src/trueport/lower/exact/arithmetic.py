@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 import sympy
 
 from trueport.lower.exact.division import float_floor_div, float_floor_mod, floor_div, floor_mod
 from trueport.lower.exact.precise import function, logarithm, round_decimal
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 INT, FLOAT, BOOL = ir.DataType.INT64, ir.DataType.DOUBLE, ir.DataType.BOOL
-Rule = Callable[["Builder", sympy.Basic], "Tensor"]
+Rule = Callable[[Emitter, sympy.Basic], Tensor]
 _RULES: dict[str, Rule] = {}
 
 _UNARY = {
@@ -49,7 +46,7 @@ _RELATIONS = {
 }
 
 
-def compute(op: Builder, expr: sympy.Basic) -> Tensor:
+def compute(op: Emitter, expr: sympy.Basic) -> Tensor:
     """The value of an expression, in the form in which it is wanted (`Sizes.part`)."""
     name = type(expr).__name__
     if expr.is_Integer:
@@ -76,22 +73,22 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return add
 
 
-def _part(op: Builder, expr: sympy.Basic, index: int, dtype: ir.DataType | None = None) -> Tensor:
+def _part(op: Emitter, expr: sympy.Basic, index: int, dtype: ir.DataType | None = None) -> Tensor:
     value = op.sizes.part(expr.args[index])
     return value if dtype is None else op.cast(value, dtype)
 
 
-def _alike(op: Builder, parts: list[Tensor]) -> list[Tensor]:
+def _alike(op: Emitter, parts: list[Tensor]) -> list[Tensor]:
     """Parts in one dtype: a float among them makes all float, and truth counts as 0 or 1."""
     dtype = FLOAT if any(part.dtype == FLOAT for part in parts) else INT
     return [op.cast(part, dtype) for part in parts]
 
 
-def _parts(op: Builder, expr: sympy.Basic) -> list[Tensor]:
+def _parts(op: Emitter, expr: sympy.Basic) -> list[Tensor]:
     return _alike(op, [op.sizes.part(part) for part in expr.args])
 
 
-def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
+def _relation(op: Emitter, expr: sympy.Basic) -> Tensor:
     left, right = [op.sizes.part(part) for part in expr.args]
     if not (left.dtype == right.dtype == BOOL):
         left, right = _alike(op, [left, right])
@@ -102,17 +99,17 @@ def _relation(op: Builder, expr: sympy.Basic) -> Tensor:
     return compare
 
 
-def _unary(op: Builder, name: str, x: Tensor) -> Tensor:
+def _unary(op: Emitter, name: str, x: Tensor) -> Tensor:
     return logarithm(op, x, 2) if name == "log2" else function(op, _UNARY[name], x)
 
 
 @rule(*_UNARY)
-def _plain_function(op: Builder, expr: sympy.Basic) -> Tensor:
+def _plain_function(op: Emitter, expr: sympy.Basic) -> Tensor:
     return _unary(op, type(expr).__name__, _part(op, expr, 0, FLOAT))
 
 
 @rule("Add")
-def _add(op: Builder, expr: sympy.Basic) -> Tensor:
+def _add(op: Emitter, expr: sympy.Basic) -> Tensor:
     """Terms with a negative factor are subtracted, so that `h - 1` is one node."""
     plus, minus = [], []
     for term in expr.args:
@@ -129,7 +126,7 @@ def _add(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("Mul")
-def _mul(op: Builder, expr: sympy.Basic) -> Tensor:
+def _mul(op: Emitter, expr: sympy.Basic) -> Tensor:
     """Factors `1/q` and `x**-1` divide: exactly where the whole is known to be an integer, else in floating point."""
     above, below = expr.as_numer_denom()
     if below == 1:
@@ -140,7 +137,7 @@ def _mul(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("Pow", "PowByNatural")
-def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
+def _pow(op: Emitter, expr: sympy.Basic) -> Tensor:
     """Whole exponents multiply: the runtime's integer `Pow` goes through floating point."""
     base, exponent = expr.args
     if exponent.is_Integer and 0 < exponent <= 64:
@@ -155,7 +152,7 @@ def _pow(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("FloatAdd")
-def _float_add(op: Builder, expr: sympy.Basic) -> Tensor:
+def _float_add(op: Emitter, expr: sympy.Basic) -> Tensor:
     """One step of Python's, which is rounded: no other order of the terms will do."""
     left, right = expr.args
     for plus, minus in ((left, right), (right, left)):
@@ -165,27 +162,27 @@ def _float_add(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("FloatMul")
-def _float_mul(op: Builder, expr: sympy.Basic) -> Tensor:
+def _float_mul(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Mul(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("FloatFloorDiv")
-def _float_floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
+def _float_floor_div(op: Emitter, expr: sympy.Basic) -> Tensor:
     return float_floor_div(op, _part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("FloatMod")
-def _float_mod(op: Builder, expr: sympy.Basic) -> Tensor:
+def _float_mod(op: Emitter, expr: sympy.Basic) -> Tensor:
     return float_floor_mod(op, _part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("FloatPow")
-def _float_pow(op: Builder, expr: sympy.Basic) -> Tensor:
+def _float_pow(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Pow(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("FloorDiv")
-def _floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
+def _floor_div(op: Emitter, expr: sympy.Basic) -> Tensor:
     """Python's `//`, which rounds down; ONNX's integer `Div` rounds towards zero, the same only without signs."""
     top, bottom = _parts(op, expr)
     if top.dtype == FLOAT:
@@ -196,18 +193,18 @@ def _floor_div(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("CleanDiv")
-def _clean_div(op: Builder, expr: sympy.Basic) -> Tensor:
+def _clean_div(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.Div, _parts(op, expr))
 
 
 @rule("CeilDiv")
-def _ceil_div(op: Builder, expr: sympy.Basic) -> Tensor:
+def _ceil_div(op: Emitter, expr: sympy.Basic) -> Tensor:
     top, bottom = _parts(op, expr)
     return op.Neg(floor_div(op, op.Neg(top), bottom, positive=op.sizes.is_natural(expr.args[1])))
 
 
 @rule("Mod", "PythonMod")
-def _mod(op: Builder, expr: sympy.Basic) -> Tensor:
+def _mod(op: Emitter, expr: sympy.Basic) -> Tensor:
     """The sign follows the divisor, in Python as in ONNX's integer `Mod`."""
     top, bottom = _parts(op, expr)
     if top.dtype == FLOAT:
@@ -216,130 +213,130 @@ def _mod(op: Builder, expr: sympy.Basic) -> Tensor:
 
 
 @rule("ModularIndexing")
-def _modular_indexing(op: Builder, expr: sympy.Basic) -> Tensor:
+def _modular_indexing(op: Emitter, expr: sympy.Basic) -> Tensor:
     """(base // divisor) % modulus, of naturals."""
     base, divisor, modulus = _parts(op, expr)
     return op.Mod(op.Div(base, divisor), modulus)
 
 
 @rule("IntTrueDiv", "FloatTrueDiv")
-def _true_div(op: Builder, expr: sympy.Basic) -> Tensor:
+def _true_div(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Div(_part(op, expr, 0, FLOAT), _part(op, expr, 1, FLOAT))
 
 
 @rule("LShift")
-def _left_shift(op: Builder, expr: sympy.Basic) -> Tensor:
+def _left_shift(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Mul(_part(op, expr, 0), _power_of_two(op, expr))
 
 
 @rule("RShift")
-def _right_shift(op: Builder, expr: sympy.Basic) -> Tensor:
+def _right_shift(op: Emitter, expr: sympy.Basic) -> Tensor:
     return floor_div(op, _part(op, expr, 0), _power_of_two(op, expr), positive=True)
 
 
-def _power_of_two(op: Builder, expr: sympy.Basic) -> Tensor:
+def _power_of_two(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.cast(op.Pow(op.sizes.constant(2.0, FLOAT), _part(op, expr, 1, FLOAT)), INT)
 
 
 @rule("Max")
-def _max(op: Builder, expr: sympy.Basic) -> Tensor:
+def _max(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Max(*_parts(op, expr))
 
 
 @rule("Min")
-def _min(op: Builder, expr: sympy.Basic) -> Tensor:
+def _min(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Min(*_parts(op, expr))
 
 
 @rule("Abs")
-def _abs(op: Builder, expr: sympy.Basic) -> Tensor:
+def _abs(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Abs(_part(op, expr, 0))
 
 
 @rule("Identity")
-def _identity(op: Builder, expr: sympy.Basic) -> Tensor:
+def _identity(op: Emitter, expr: sympy.Basic) -> Tensor:
     return _part(op, expr, 0)
 
 
 @rule("ToFloat")
-def _to_float(op: Builder, expr: sympy.Basic) -> Tensor:
+def _to_float(op: Emitter, expr: sympy.Basic) -> Tensor:
     return _part(op, expr, 0, FLOAT)
 
 
 @rule("TruncToInt")
-def _trunc_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+def _trunc_to_int(op: Emitter, expr: sympy.Basic) -> Tensor:
     return _part(op, expr, 0, INT)
 
 
 @rule("TruncToFloat")
-def _trunc_to_float(op: Builder, expr: sympy.Basic) -> Tensor:
+def _trunc_to_float(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.cast(_part(op, expr, 0, INT), FLOAT)
 
 
 @rule("CeilToInt", "ceiling")
-def _ceil_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+def _ceil_to_int(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.cast(op.Ceil(_part(op, expr, 0, FLOAT)), INT)
 
 
 @rule("FloorToInt", "floor")
-def _floor_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+def _floor_to_int(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.cast(op.Floor(_part(op, expr, 0, FLOAT)), INT)
 
 
 @rule("RoundToInt")
-def _round_to_int(op: Builder, expr: sympy.Basic) -> Tensor:
+def _round_to_int(op: Emitter, expr: sympy.Basic) -> Tensor:
     """Half to even, in Python as in ONNX."""
     return op.cast(op.Round(_part(op, expr, 0, FLOAT)), INT)
 
 
 @rule("RoundDecimal")
-def _round_decimal(op: Builder, expr: sympy.Basic) -> Tensor:
+def _round_decimal(op: Emitter, expr: sympy.Basic) -> Tensor:
     return round_decimal(op, _part(op, expr, 0, FLOAT), int(expr.args[1]))
 
 
 @rule("And")
-def _and(op: Builder, expr: sympy.Basic) -> Tensor:
+def _and(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.And, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
 
 
 @rule("Or")
-def _or(op: Builder, expr: sympy.Basic) -> Tensor:
+def _or(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.Or, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
 
 
 @rule("Xor")
-def _xor(op: Builder, expr: sympy.Basic) -> Tensor:
+def _xor(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.Xor, [_part(op, expr, i, BOOL) for i in range(len(expr.args))])
 
 
 @rule("Not")
-def _not(op: Builder, expr: sympy.Basic) -> Tensor:
+def _not(op: Emitter, expr: sympy.Basic) -> Tensor:
     return op.Not(_part(op, expr, 0, BOOL))
 
 
 @rule("BitwiseFn_bitwise_and")
-def _bitwise_and(op: Builder, expr: sympy.Basic) -> Tensor:
+def _bitwise_and(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.BitwiseAnd, _parts(op, expr))
 
 
 @rule("BitwiseFn_bitwise_or")
-def _bitwise_or(op: Builder, expr: sympy.Basic) -> Tensor:
+def _bitwise_or(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.BitwiseOr, _parts(op, expr))
 
 
 @rule("BitwiseFn_bitwise_xor")
-def _bitwise_xor(op: Builder, expr: sympy.Basic) -> Tensor:
+def _bitwise_xor(op: Emitter, expr: sympy.Basic) -> Tensor:
     return reduce(op.BitwiseXor, _parts(op, expr))
 
 
 @rule("Where", "ITE")
-def _where(op: Builder, expr: sympy.Basic) -> Tensor:
+def _where(op: Emitter, expr: sympy.Basic) -> Tensor:
     yes, no = _alike(op, [_part(op, expr, 1), _part(op, expr, 2)])
     return op.Where(_part(op, expr, 0, BOOL), yes, no)
 
 
 @rule("Piecewise")
-def _piecewise(op: Builder, expr: sympy.Basic) -> Tensor:
+def _piecewise(op: Emitter, expr: sympy.Basic) -> Tensor:
     """The first piece whose condition holds; the last one where none does."""
     pieces: list[Any] = list(expr.args)
     values = _alike(op, [op.sizes.part(value) for value, _ in pieces])

@@ -12,19 +12,15 @@ that wraps around near the lowest number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import onnx_ir as ir
 
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 _KILLED = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 """The dtypes whose lowest number the runtime cannot divide by -1. Narrower ones it divides as int32."""
 
 
-def floor_div(op: Builder, top: Tensor, bottom: Tensor, positive: bool = False) -> Tensor:
+def floor_div(op: Emitter, top: Tensor, bottom: Tensor, positive: bool = False) -> Tensor:
     """`top // bottom`, rounded down. `positive` says that every divisor is, which a constant says by itself.
 
     1. Without signs, rounding down and towards zero are one.
@@ -44,12 +40,12 @@ def floor_div(op: Builder, top: Tensor, bottom: Tensor, positive: bool = False) 
     return lower if minus_one is None else op.Where(minus_one, op.Neg(top), lower)
 
 
-def floor_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+def floor_mod(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
     """`top % bottom`: what `floor_div` leaves, with the sign of the divisor. By -1 as by 1 it is 0."""
     return op.Mod(top, _without_minus_one(op, bottom)[1])
 
 
-def trunc_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+def trunc_mod(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
     """What division towards zero leaves, with the dividend's sign. `Mod(fmod=1)` of the runtime goes through double."""
     if top.element.itemsize < 8:
         return op.Mod(top, bottom, fmod=1)
@@ -57,7 +53,7 @@ def trunc_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
     return op.Sub(top, op.Mul(op.Div(top, divisor), divisor))
 
 
-def float_floor_div(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+def float_floor_div(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
     """`top // bottom` of floats."""
     rest = op.Mod(top, bottom, fmod=1)
     quotient = op.Div(op.Sub(top, rest), bottom)
@@ -67,18 +63,18 @@ def float_floor_div(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
     return op.Where(op.Equal(bottom, 0), op.Div(top, bottom), floor)
 
 
-def float_floor_mod(op: Builder, top: Tensor, bottom: Tensor) -> Tensor:
+def float_floor_mod(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
     """`top % bottom` of floats, with the sign of the divisor."""
     rest = op.Mod(top, bottom, fmod=1)
     return op.Where(wrong_side(op, rest, bottom), op.Add(rest, bottom), rest)
 
 
-def wrong_side(op: Builder, rest: Tensor, divisor: Tensor) -> Tensor:
+def wrong_side(op: Emitter, rest: Tensor, divisor: Tensor) -> Tensor:
     """Where a remainder with the sign of the dividend must move by one divisor."""
     return op.And(op.Not(op.Equal(rest, 0)), op.Xor(op.Less(rest, 0), op.Less(divisor, 0)))
 
 
-def _without_minus_one(op: Builder, divisor: Tensor) -> tuple[Tensor | None, Tensor]:
+def _without_minus_one(op: Emitter, divisor: Tensor) -> tuple[Tensor | None, Tensor]:
     """(where the divisor is -1, the divisor with 1 there); the first is None where it cannot be, or does no harm."""
     known = _known(divisor)
     if divisor.element not in _KILLED or (known is not None and -1 not in known):

@@ -7,25 +7,21 @@ over- nor underflows.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from trueport.lower.exact.series import ratio
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 _NEAR, _MIDDLE = 0.46875, 4.0
 
 
-def erf(op: Builder, x: Tensor) -> Tensor:
+def erf(op: Emitter, x: Tensor) -> Tensor:
     size = op.Abs(x)
     rest = op.Mul(op.Exp(op.Neg(op.Mul(x, x))), _scaled_rest(op, size))
     far = op.Mul(op.Sign(x), op.Sub(1.0, rest))
     return op.Where(op.LessOrEqual(size, _NEAR), _near(op, x), far)
 
 
-def erfc(op: Builder, x: Tensor) -> Tensor:
+def erfc(op: Emitter, x: Tensor) -> Tensor:
     """1 - erf(x), with all its digits where that is nearly 0."""
     size = op.Abs(x)
     # Below exp(-745) there is nothing; without the bound, infinity times 0 would not be a number.
@@ -34,7 +30,7 @@ def erfc(op: Builder, x: Tensor) -> Tensor:
     return op.Where(op.LessOrEqual(size, _NEAR), op.Sub(1.0, _near(op, x)), far)
 
 
-def erfcx(op: Builder, x: Tensor) -> Tensor:
+def erfcx(op: Emitter, x: Tensor) -> Tensor:
     """exp(x**2) * erfc(x)"""
     size = op.Abs(x)
     grown = op.Exp(op.Mul(x, x))
@@ -44,14 +40,14 @@ def erfcx(op: Builder, x: Tensor) -> Tensor:
     return op.Where(op.LessOrEqual(size, _NEAR), near, op.Where(op.Less(x, 0), mirrored, far))
 
 
-def _near(op: Builder, x: Tensor) -> Tensor:
+def _near(op: Emitter, x: Tensor) -> Tensor:
     """erf(x) near 0."""
     # The bound keeps what is not used finite.
     square = op.Min(op.Mul(x, x), 1.0)
     return op.Mul(x, ratio(op, square, _NEAR_TOP, _NEAR_BOTTOM))
 
 
-def _scaled_rest(op: Builder, size: Tensor) -> Tensor:
+def _scaled_rest(op: Emitter, size: Tensor) -> Tensor:
     """erfcx of what is not near 0 and not negative."""
     middle = ratio(op, op.Min(size, _MIDDLE), _MIDDLE_TOP, _MIDDLE_BOTTOM)
     large = op.Max(size, 1.0)

@@ -7,35 +7,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from trueport.lower.exact.error_function import erf
-
-if TYPE_CHECKING:
-    from trueport.lower.builder import Builder
-    from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Emitter, Tensor
 
 DOUBLE = ir.DataType.DOUBLE
-Function = Callable[["Builder", "Tensor"], "Tensor"]
+Function = Callable[["Emitter", "Tensor"], "Tensor"]
 
 
-def tan(op: Builder, x: Tensor) -> Tensor:
+def tan(op: Emitter, x: Tensor) -> Tensor:
     return op.Div(op.Sin(x), op.Cos(x))
 
 
-def cosh(op: Builder, x: Tensor) -> Tensor:
+def cosh(op: Emitter, x: Tensor) -> Tensor:
     return op.Mul(op.Add(op.Exp(x), op.Exp(op.Neg(x))), 0.5)
 
 
-def sinh(op: Builder, x: Tensor) -> Tensor:
+def sinh(op: Emitter, x: Tensor) -> Tensor:
     """By tanh near 0, where the difference of two exponentials would cancel; by them where cosh would overflow."""
     far = op.Mul(op.Sub(op.Exp(x), op.Exp(op.Neg(x))), 0.5)
     return op.Where(op.Less(op.Abs(x), 1), op.Mul(op.Tanh(x), cosh(op, x)), far)
 
 
-def asinh(op: Builder, x: Tensor) -> Tensor:
+def asinh(op: Emitter, x: Tensor) -> Tensor:
     size = op.Abs(x)
     square = op.Mul(size, size)
     # log1p(a + a^2 / (1 + sqrt(a^2 + 1))), which does not cancel near 0.
@@ -44,18 +40,18 @@ def asinh(op: Builder, x: Tensor) -> Tensor:
     return op.Mul(op.Sign(x), op.Where(op.Greater(size, 1e8), large, small))
 
 
-def acosh(op: Builder, x: Tensor) -> Tensor:
+def acosh(op: Emitter, x: Tensor) -> Tensor:
     above = op.Sub(x, 1)
     small = log1p(op, op.Add(above, op.Sqrt(op.Mul(above, op.Add(x, 1)))))
     found = op.Where(op.Greater(x, 1e8), op.Add(op.Log(x), math.log(2)), small)
     return op.Where(op.Less(x, 1), op.const(math.nan, DOUBLE), found)
 
 
-def atanh(op: Builder, x: Tensor) -> Tensor:
+def atanh(op: Emitter, x: Tensor) -> Tensor:
     return op.Mul(log1p(op, op.Div(op.Mul(x, 2), op.Sub(1, x))), 0.5)
 
 
-def log1p(op: Builder, x: Tensor) -> Tensor:
+def log1p(op: Emitter, x: Tensor) -> Tensor:
     """With u = 1 + x as rounded, `log(u) * x / (u - 1)` keeps the digits of a small x that `log(1 + x)` loses."""
     above = op.Add(x, 1)
     log = op.Log(above)
@@ -63,7 +59,7 @@ def log1p(op: Builder, x: Tensor) -> Tensor:
     return op.Where(op.Greater(x, 1), log, small)
 
 
-def logarithm(op: Builder, x: Tensor, base: int) -> Tensor:
+def logarithm(op: Emitter, x: Tensor, base: int) -> Tensor:
     """To the base 2 or 10, exact at its powers: `log(8) / log(2)` may be just below 3, and be cut off to 2."""
     wide = op.cast(x, DOUBLE)
     nearly = op.Div(op.Log(wide), math.log(base))
@@ -73,7 +69,7 @@ def logarithm(op: Builder, x: Tensor, base: int) -> Tensor:
     return op.Where(op.Equal(op.Pow(op.const(float(base), DOUBLE), whole), x), whole, nearly)
 
 
-def round_decimal(op: Builder, x: Tensor, digits: int) -> Tensor:
+def round_decimal(op: Emitter, x: Tensor, digits: int) -> Tensor:
     """Python's `round(x, digits)` of a float64: the decimal that is nearest to what x is, not to `x * 10**digits`.
 
     That product is rounded itself (2.675 * 100 is 267.5). Its error is found by Dekker's method, and decides where the
@@ -96,7 +92,7 @@ def round_decimal(op: Builder, x: Tensor, digits: int) -> Tensor:
     return op.Where(op.Less(op.Abs(scaled), 2.0**52), rounded, x)
 
 
-def _error_of_product(op: Builder, x: Tensor, y: Tensor, product: Tensor) -> Tensor:
+def _error_of_product(op: Emitter, x: Tensor, y: Tensor, product: Tensor) -> Tensor:
     """`x * y - product`, exactly: the factors in halves of 26 bits, whose products are exact."""
 
     def halves(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,25 +105,25 @@ def _error_of_product(op: Builder, x: Tensor, y: Tensor, product: Tensor) -> Ten
     return op.Add(op.Add(op.Add(rest, op.Mul(a, d)), op.Mul(b, c)), op.Mul(b, d))
 
 
-def _angle(op: Builder, sine: Tensor, cosine: Tensor, first: Tensor) -> Tensor:
+def _angle(op: Emitter, sine: Tensor, cosine: Tensor, first: Tensor) -> Tensor:
     """The angle of a point on the unit circle, from a first guess in float32: sin(a - b) is nearly a - b."""
     guess = op.Cast(first, to=int(DOUBLE))
     return op.Add(guess, op.Sub(op.Mul(sine, op.Cos(guess)), op.Mul(cosine, op.Sin(guess))))
 
 
-def atan(op: Builder, x: Tensor) -> Tensor:
+def atan(op: Emitter, x: Tensor) -> Tensor:
     bounded = op.Clip(x, -1e100, 1e100)
     length = op.Sqrt(op.Add(op.Mul(bounded, bounded), 1))
     guess = op.Atan(op.Cast(x, to=int(ir.DataType.FLOAT)))
     return _angle(op, op.Div(bounded, length), op.Reciprocal(length), guess)
 
 
-def asin(op: Builder, x: Tensor) -> Tensor:
+def asin(op: Emitter, x: Tensor) -> Tensor:
     cosine = op.Sqrt(op.Mul(op.Sub(1, x), op.Add(x, 1)))
     return _angle(op, x, cosine, op.Asin(op.Cast(x, to=int(ir.DataType.FLOAT))))
 
 
-def acos(op: Builder, x: Tensor) -> Tensor:
+def acos(op: Emitter, x: Tensor) -> Tensor:
     return op.Sub(math.pi / 2, asin(op, x))
 
 
@@ -146,7 +142,7 @@ IN_FLOAT64: dict[str, Function] = {
 """By the name of the ONNX operator that float32 has."""
 
 
-def function(op: Builder, name: str, x: Tensor) -> Tensor:
+def function(op: Emitter, name: str, x: Tensor) -> Tensor:
     """An ONNX function of one tensor, in whatever precision the tensor has."""
     if x.dtype == DOUBLE and name in IN_FLOAT64:
         return IN_FLOAT64[name](op, x)

@@ -24,7 +24,7 @@ UNBOUND = _Unbound()
 
 
 @dataclass(frozen=True)
-class State:
+class BlockNames:
     """The names that a block binds: how to read them all, how to set them all; and a look at what else it reads."""
 
     get: Thunk
@@ -39,31 +39,31 @@ class Trace(Protocol):
     def truth(self, value: Any) -> Any:
         """A plain bool where the value's truth is known, otherwise something to branch on."""
 
-    def branch(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
+    def branch(self, test: Any, then: Thunk, orelse: Thunk, state: BlockNames) -> Any:
         """Both arms as regions; what they return and bind is merged."""
 
-    def forked(self, block: Thunk, state: State) -> Any:
+    def forked(self, block: Thunk, state: BlockNames) -> Any:
         """The block; where a branch in what it calls parts for longer than its own block, the block in both arms."""
 
-    def escape(self, state: State) -> Any:
+    def escape(self, state: BlockNames) -> Any:
         """What keeps the errors that leave the loop which begins just now; None where none does that is caught."""
 
-    def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: State) -> None:
+    def repeat_while(self, test: Thunk, first: Any, body: Thunk, state: BlockNames) -> None:
         """A loop that goes on while a traced test holds; `first` is the test's first answer."""
 
-    def becomes_traced(self, round: Thunk, state: State) -> bool:
+    def becomes_traced(self, round: Thunk, state: BlockNames) -> bool:
         """Whether the test of a loop is plain at first and traced after one round."""
 
-    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> None:
+    def repeat_for(self, sequence: Any, body: Callable[[Any], None], stop: Thunk, state: BlockNames) -> None:
         """A loop over a sequence of traced length."""
 
-    def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> bool:
+    def went_step_by_step(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: BlockNames) -> bool:
         """Whether a loop went through an iterator of which a traced value may tell where it ends."""
 
-    def endless(self, over: Any, round: Callable[[Any], Any], state: State) -> Any:
+    def endless(self, over: Any, round: Callable[[Any], Any], state: BlockNames) -> Any:
         """The sequence behind an iterable without end, such as `itertools.count`, whose loop a traced value ends."""
 
-    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: State) -> bool:
+    def ended_early(self, over: Any, body: Callable[[Any], None], stop: Thunk, state: BlockNames) -> bool:
         """Whether a loop over a long plain range is one that a traced value ends, and was recorded as such."""
 
     def stopped_early(self, over: Any, count: int) -> None:

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 
-class Kind(Enum):
+class DecisionKind(Enum):
     """What decides."""
 
     IF = "if"
@@ -34,12 +34,18 @@ class Kind(Enum):
 
     @property
     def is_loop(self) -> bool:
-        return self in (Kind.WHILE, Kind.FOR, Kind.WHILE_LOOP, Kind.SCAN, Kind.MAP)
+        return self in (
+            DecisionKind.WHILE,
+            DecisionKind.FOR,
+            DecisionKind.WHILE_LOOP,
+            DecisionKind.SCAN,
+            DecisionKind.MAP,
+        )
 
     @property
     def asks(self) -> bool:
         """A loop that asks before each round whether there is another."""
-        return self in (Kind.WHILE, Kind.WHILE_LOOP)
+        return self in (DecisionKind.WHILE, DecisionKind.WHILE_LOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class Site:
     column: int
     end_line: int
     function: str
-    kind: Kind
+    kind: DecisionKind
     text: str = field(compare=False)
     """What decides, as it is written."""
     constants: tuple[int | float, ...] = field(default=(), compare=False)

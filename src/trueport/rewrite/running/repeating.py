@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from trueport.rewrite.running.asking import TRACE, State, Thunk, Trace
+from trueport.rewrite.running.asking import TRACE, BlockNames, Thunk, Trace
 
 
 class Repeating:
     """The part of what rewritten code calls that runs blocks."""
 
-    def while_(self, test: Thunk, body: Thunk, state: State) -> None:
+    def while_(self, test: Thunk, body: Thunk, state: BlockNames) -> None:
         trace = TRACE.trace
         if trace is None:
             while test():
@@ -25,7 +25,7 @@ class Repeating:
             self._while(trace, test, body, state)
 
     @staticmethod
-    def _while(trace: Trace, test: Thunk, body: Thunk, state: State) -> None:
+    def _while(trace: Trace, test: Thunk, body: Thunk, state: BlockNames) -> None:
         count = 0
         while True:
             truth = trace.truth(test())
@@ -40,7 +40,7 @@ class Repeating:
             body()
             count += 1
 
-    def for_(self, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: State) -> None:
+    def for_(self, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: BlockNames) -> None:
         trace = TRACE.trace
         if trace is None:
             for item in over:
@@ -56,7 +56,7 @@ class Repeating:
             self._for(trace, over, body, stop, state)
 
     @staticmethod
-    def _for(trace: Trace, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: State) -> None:
+    def _for(trace: Trace, over: Iterable[Any], body: Callable[[Any], Any], stop: Thunk, state: BlockNames) -> None:
         if trace.went_step_by_step(over, body, stop, state):
             return
         generator = trace.generator_behind(over)

@@ -13,7 +13,7 @@ from typing import Any
 
 from trueport.rewrite.running.asking import TRACE as TRACE
 from trueport.rewrite.running.asking import UNBOUND as UNBOUND
-from trueport.rewrite.running.asking import State as State
+from trueport.rewrite.running.asking import BlockNames as BlockNames
 from trueport.rewrite.running.asking import Thunk
 from trueport.rewrite.running.comparing import Comparing
 from trueport.rewrite.running.lookups import Lookups
@@ -41,7 +41,7 @@ class RuntimeFunctions(Comparing, Lookups, Patterns, Repeating):
 
     # --- branches
 
-    def if_(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> None:
+    def if_(self, test: Any, then: Thunk, orelse: Thunk, state: BlockNames) -> None:
         trace = TRACE.trace
         if trace is None:
             then() if test else orelse()
@@ -52,7 +52,7 @@ class RuntimeFunctions(Comparing, Lookups, Patterns, Repeating):
         else:
             trace.branch(truth, then, orelse, state)
 
-    def if_return(self, test: Any, then: Thunk, orelse: Thunk, state: State) -> Any:
+    def if_return(self, test: Any, then: Thunk, orelse: Thunk, state: BlockNames) -> Any:
         trace = TRACE.trace
         if trace is None:
             return then() if test else orelse()
@@ -62,7 +62,7 @@ class RuntimeFunctions(Comparing, Lookups, Patterns, Repeating):
         return trace.branch(truth, then, orelse, state)
 
     @staticmethod
-    def forked(block: Thunk, state: State) -> Any:
+    def forked(block: Thunk, state: BlockNames) -> Any:
         """A statement, and maybe the rest of its block, run for each way through a branch in what it calls."""
         trace = TRACE.trace
         return block() if trace is None else trace.forked(block, state)
@@ -285,9 +285,9 @@ def _itself(value: Any) -> Any:
     return value
 
 
-NO_NAMES = State(tuple, _nothing, (), tuple)
+NO_NAMES = BlockNames(tuple, _nothing, (), tuple)
 """The state of a block that has no names of its own."""
-OF_A_TEST = State(tuple, _nothing, (), tuple)
+OF_A_TEST = BlockNames(tuple, _nothing, (), tuple)
 """The state of a branch that `and` or `or` makes: no names."""
 
 RUNTIME_FUNCTIONS = RuntimeFunctions()

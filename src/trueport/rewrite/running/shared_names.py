@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any
 
-from trueport.rewrite.running.asking import UNBOUND, State
+from trueport.rewrite.running.asking import UNBOUND, BlockNames
 
 
 class _Global:
@@ -29,12 +29,14 @@ class _Global:
         self._names[self._name] = value
 
 
-def shared_names(naming: FunctionType, names: tuple[str, ...], looking: FunctionType | None = None) -> State:
+def shared_names(naming: FunctionType, names: tuple[str, ...], looking: FunctionType | None = None) -> BlockNames:
     """The state of a block that has these names, and looks at those that the second function names."""
     held = dict(zip(naming.__code__.co_freevars, naming.__closure__ or (), strict=True))
     cells = [_cell(held, name) or _Global(naming.__globals__, name) for name in names]
     others = () if looking is None else looking.__closure__ or ()
-    return State(functools.partial(_contents, cells), functools.partial(_fill, cells), names, lambda: _contents(others))
+    return BlockNames(
+        functools.partial(_contents, cells), functools.partial(_fill, cells), names, lambda: _contents(others)
+    )
 
 
 def _cell(held: dict[str, CellType], name: str) -> CellType | None:

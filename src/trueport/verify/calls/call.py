@@ -21,7 +21,7 @@ from trueport.lower.table import Translation, is_dropped, translation_for
 from trueport.torch_internals import OpOverload
 from trueport.verify.calls.kinds import (
     UNINITIALISED,
-    Kind,
+    OperatorKind,
     base_name,
     draws_random,
     is_aten,
@@ -37,7 +37,7 @@ _BY_VALUE = 64
 
 
 @dataclass(frozen=True)
-class Operand:
+class CallOperand:
     """A tensor that a call reads. `argument` is its name in the schema, `at` its place there in a list of tensors."""
 
     value: Value
@@ -54,7 +54,7 @@ class Call:
     one number in the model, whatever it is, the others for sizes that are free there."""
 
     node: Node
-    operands: tuple[Operand, ...]
+    operands: tuple[CallOperand, ...]
     results: tuple[Value | Number | None, ...]
     """What the model reads of what the call gives, None for the rest."""
     fixed: tuple[sympy.Symbol, ...]
@@ -75,7 +75,7 @@ class Call:
         return self.node.op
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> OperatorKind:
         return kind_of(self.op)
 
     def on_any_values(self) -> Call:
@@ -181,7 +181,7 @@ def _call(
             if isinstance(size, int)
         }
     sizes = _Sizes(graph, kept, _numbers((node.args, tuple(node.kwargs.values()))))
-    operands: dict[Value, Operand] = {}
+    operands: dict[Value, CallOperand] = {}
     for argument, content in given.items():
         items = content if isinstance(content, tuple | list) else (content,)
         for at, value in enumerate(items):
@@ -220,8 +220,8 @@ def _operand(
     known: Mapping[Value, Range],
     weights: Mapping[Value, Weight],
     sizes: _Sizes,
-) -> Operand:
-    return Operand(
+) -> CallOperand:
+    return CallOperand(
         sizes.rename(value),
         argument,
         at,
@@ -303,7 +303,7 @@ def _result(output: Any, used: set[object], sizes: _Sizes) -> Any:
     return sizes.rename(output)
 
 
-def _rebound(argument: Any, operands: Mapping[Value, Operand], sizes: _Sizes) -> Any:
+def _rebound(argument: Any, operands: Mapping[Value, CallOperand], sizes: _Sizes) -> Any:
     if isinstance(argument, Value):
         return operands[argument].value
     if isinstance(argument, Number):
@@ -323,7 +323,7 @@ def _text(argument: Any, place_of: Mapping[Value, str], sizes: _Sizes) -> str:
     return repr(argument)
 
 
-def _operand_text(operand: Operand) -> str:
+def _operand_text(operand: CallOperand) -> str:
     text = _value_text(operand.value)
     if operand.constant is not None:
         return f"{text} = {operand.constant.tolist()}"
@@ -332,7 +332,7 @@ def _operand_text(operand: Operand) -> str:
     return f"{text} with infinities" if operand.known.infinite else text
 
 
-def _range_text(operand: Operand) -> str:
+def _range_text(operand: CallOperand) -> str:
     """Indices are drawn within what they index, whatever is known of them."""
     known, everything = operand.known, whole(operand.value.dtype)
     if operand.weight or (known.low, known.high) == (everything.low, everything.high):

@@ -27,7 +27,7 @@ from trueport.verify.calls.call import Call, calls_of
 from trueport.verify.calls.edges import Level
 from trueport.verify.calls.remembered import Memory, memory_of
 from trueport.verify.calls.result import CallsChecked
-from trueport.verify.calls.run import Outcome, Shown, run_call
+from trueport.verify.calls.run import CallOutcome, Shown, run_call
 from trueport.verify.runtime.onnx_program import Laboratory
 from trueport.verify.runtime.sandbox import FailureKind
 
@@ -118,7 +118,7 @@ class _Check:
         return _State.DIFFERS if found else _State.EQUAL, found
 
 
-def judged(call: Call, outcome: Outcome, nonfinite: bool) -> tuple[Sequence[Diagnostic], str]:
+def judged(call: Call, outcome: CallOutcome, nonfinite: bool) -> tuple[Sequence[Diagnostic], str]:
     """The findings of a call, and what is to be said of NaN and infinities."""
     shown = outcome.shown
     found: list[Diagnostic] = []

@@ -16,7 +16,7 @@ from trueport.capture.graph import Node, Value
 from trueport.torch_internals import OpOverload
 
 
-class Kind(Enum):
+class OperatorKind(Enum):
     """What is done to the elements."""
 
     POINTWISE = "each by itself"
@@ -143,15 +143,15 @@ def is_aten(op: OpOverload) -> bool:
     return str(op.name()).startswith(("aten::", "prims::"))
 
 
-def kind_of(op: OpOverload) -> Kind:
+def kind_of(op: OpOverload) -> OperatorKind:
     name = base_name(op)
     if name in _ALONG and not _is_elementwise_overload(op):
-        return Kind.ALONG
+        return OperatorKind.ALONG
     if name in _MOVING and name not in _POINTWISE:
-        return Kind.MOVING
+        return OperatorKind.MOVING
     if name in _POINTWISE or torch.Tag.pointwise in op.tags or _is_elementwise_overload(op):
-        return Kind.POINTWISE
-    return Kind.PRODUCT if name in _PRODUCT else Kind.OTHER
+        return OperatorKind.POINTWISE
+    return OperatorKind.PRODUCT if name in _PRODUCT else OperatorKind.OTHER
 
 
 def _is_elementwise_overload(op: OpOverload) -> bool:
@@ -169,7 +169,7 @@ def exactness_of(node: Node, result: Value) -> Exactness:
         return Exactness.EXACT
     if name == "round" and (node.kwargs.get("decimals") or len(node.args) > 1):
         return Exactness.ARITHMETIC
-    if name in _EXACT or kind is Kind.MOVING:
+    if name in _EXACT or kind is OperatorKind.MOVING:
         return Exactness.EXACT
     if name in _LINEAR_SUMS:
         return Exactness.SUMS
@@ -180,7 +180,7 @@ def kept_sizes(node: Node, operands: Mapping[str, Any]) -> frozenset[int] | None
     """The sizes of the tensors that cannot be others without changing the call; None: none of them can."""
     assert isinstance(node.op, OpOverload)
     name, kind = base_name(node.op), kind_of(node.op)
-    if kind in (Kind.POINTWISE, Kind.ALONG) or name in _FREE_SIZES:
+    if kind in (OperatorKind.POINTWISE, OperatorKind.ALONG) or name in _FREE_SIZES:
         return frozenset()
     if name in _ARGUMENT_SIZES:
         return frozenset(_integers((node.args, tuple(node.kwargs.values()))))

@@ -17,7 +17,7 @@ import torch
 
 from trueport.capture.graph import Control, Graph, Node, Number, Region, Value, Weight, WeightKind
 from trueport.torch_internals import OpOverload
-from trueport.verify.calls.kinds import Kind, base_name, kind_of, named_arguments, names
+from trueport.verify.calls.kinds import OperatorKind, base_name, kind_of, named_arguments, names
 
 LARGEST_SIZE = (1 << 31) - 2
 """No tensor has more elements along an axis."""
@@ -168,11 +168,11 @@ class _Walk:
             return _arithmetic(name, known[0], other, output.dtype)
         if name in _NOT_NEGATIVE:
             return Range(0, whole(output.dtype).high)
-        if name in _SAME or (kind_of(node.op) is Kind.MOVING and name not in _CHANGES_CONTENT):
+        if name in _SAME or (kind_of(node.op) is OperatorKind.MOVING and name not in _CHANGES_CONTENT):
             content = [self.of(each) for each in _content(name, given, output)]
             found = [each for each in content if each is not None]
             return _union(found) if found else None
-        infinite = kind_of(node.op) is Kind.POINTWISE and any(each.infinite for each in known)
+        infinite = kind_of(node.op) is OperatorKind.POINTWISE and any(each.infinite for each in known)
         everything = whole(output.dtype)
         return Range(everything.low, everything.high, infinite)
 

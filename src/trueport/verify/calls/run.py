@@ -13,7 +13,7 @@ from trueport.capture.graph import Graph, Value
 from trueport.verify.calls.call import Call
 from trueport.verify.calls.edges import Level, level_of
 from trueport.verify.calls.judging import differing
-from trueport.verify.calls.kinds import Kind, exactness_of, gives_any_of_ties, named_arguments
+from trueport.verify.calls.kinds import OperatorKind, exactness_of, gives_any_of_ties, named_arguments
 from trueport.verify.calls.piece import eager_on, feeds_of, graph_of
 from trueport.verify.calls.trials import TooLarge, Trial, trials
 from trueport.verify.runtime.onnx_program import Laboratory
@@ -37,7 +37,7 @@ class Shown:
 
 
 @dataclass
-class Outcome:
+class CallOutcome:
     """What the trials of a call have shown: at most one difference for each level."""
 
     runs: int = 0
@@ -49,16 +49,16 @@ class Outcome:
         self.shown.setdefault(shown.level, shown)
 
 
-def run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool = False) -> Outcome:
+def run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool = False) -> CallOutcome:
     """Until an ordinary operand shows a difference. A call that we do not know how to try is one that was not run."""
     try:
         return _run_call(call, laboratory, whole, full)
     except Exception as error:  # noqa: BLE001  one of a thousand operators; what there is to say of the others stands
-        return Outcome(not_run=f"no way to try it ({type(error).__name__}: {error})")
+        return CallOutcome(not_run=f"no way to try it ({type(error).__name__}: {error})")
 
 
-def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> Outcome:
-    outcome = Outcome()
+def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> CallOutcome:
+    outcome = CallOutcome()
     pieces: dict[tuple[Any, ...], list[tuple[Trial, Sequence[Any]]]] = {}
     try:
         for trial in trials(call, full, _is_slow(call, laboratory, whole)):
@@ -81,7 +81,7 @@ def _run_call(call: Call, laboratory: Laboratory, whole: Graph, full: bool) -> O
 
 def _is_slow(call: Call, laboratory: Laboratory, whole: Graph) -> bool:
     """Whether an operator on elements is a loop in the file (a series): how long that takes is up to the operands."""
-    if call.kind is not Kind.POINTWISE:
+    if call.kind is not OperatorKind.POINTWISE:
         return False
     trial = next(trials(call, slow=True))
     expected = _expected(call, trial, trial.tensors)
@@ -93,7 +93,7 @@ def _run_piece(
     piece: Sequence[tuple[Trial, Sequence[Any]]],
     laboratory: Laboratory,
     whole: Graph,
-    outcome: Outcome,
+    outcome: CallOutcome,
 ) -> None:
     """The trials that have the fixed sizes in common, in one go; one by one where the process did not survive that."""
     first, results = piece[0]
@@ -139,7 +139,7 @@ def _expected(call: Call, trial: Trial, tensors: Sequence[torch.Tensor]) -> Sequ
     return found if same_rank else None
 
 
-def _failed(trial: Trial, failure: WorkerFailure, outcome: Outcome) -> None:
+def _failed(trial: Trial, failure: WorkerFailure, outcome: CallOutcome) -> None:
     """No answer is a finding of the call; but what refuses an empty tensor says so aloud, and the check of the whole
     model tells it."""
     if failure.kind is not FailureKind.REFUSES_INPUT or all(tensor.numel() for tensor in trial.tensors):
@@ -148,7 +148,7 @@ def _failed(trial: Trial, failure: WorkerFailure, outcome: Outcome) -> None:
         outcome.note(Shown(level, _operands_words(trial, None), "an answer", said, trial, failure))
 
 
-def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: TensorData, outcome: Outcome) -> None:
+def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: TensorData, outcome: CallOutcome) -> None:
     output = call.node.outputs[at]
     got = to_torch(data)
     level = trial.level if trial.level is not None else _highest(trial)
@@ -166,10 +166,10 @@ def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: Tenso
         found = _expected(call, trial, [change(tensor) for tensor in trial.tensors])
         return None if found is None or found[at].shape != right.shape else found
 
-    wrong = differing(right.detach(), got, exactness, at, again, mixes=call.kind is Kind.OTHER)
+    wrong = differing(right.detach(), got, exactness, at, again, mixes=call.kind is OperatorKind.OTHER)
     if wrong is None:
         return
-    levels = _levels(trial, right) if call.kind is Kind.POINTWISE else None
+    levels = _levels(trial, right) if call.kind is OperatorKind.POINTWISE else None
     for each in Level:
         of_level = wrong if levels is None else wrong & (levels == int(each))
         if (levels is None and each is not level) or not bool(of_level.any()):

@@ -17,9 +17,17 @@ import sympy
 import torch
 
 from trueport.capture.graph import Value
-from trueport.verify.calls.call import Call, Operand
+from trueport.verify.calls.call import Call, CallOperand
 from trueport.verify.calls.edges import Level, edge_values, every_value, within
-from trueport.verify.calls.kinds import MASKED, Exactness, Kind, base_name, exactness_of, is_spatial, named_arguments
+from trueport.verify.calls.kinds import (
+    MASKED,
+    Exactness,
+    OperatorKind,
+    base_name,
+    exactness_of,
+    is_spatial,
+    named_arguments,
+)
 from trueport.verify.calls.ranges import Range, whole
 
 Sizes = Mapping[sympy.Symbol, int | float]
@@ -54,9 +62,9 @@ def trials(call: Call, full: bool = False, slow: bool = False) -> Iterator[Trial
     """`full`: all pairs of 8-bit integers. `slow`: a loop of the file, whose rounds may grow with its operands."""
     draw = _Draw(call, full, slow)
     match call.kind:
-        case Kind.POINTWISE:
+        case OperatorKind.POINTWISE:
             yield from draw.pointwise()
-        case Kind.ALONG:
+        case OperatorKind.ALONG:
             yield from draw.along()
         case _:
             yield from draw.whole_tensors()
@@ -130,7 +138,7 @@ class _Draw:
             values = _tensor([_clamped(0, known.low, known.high)], dtype)
         return self._spare_eager(at, values)
 
-    def _limited(self, operand: Operand) -> Range:
+    def _limited(self, operand: CallOperand) -> Range:
         """A float beyond the integers that it is cast to has no defined result, in torch neither."""
         known = operand.known
         if self.name not in ("_to_copy", "to", "type_as") or not operand.value.dtype.is_floating_point:
@@ -199,7 +207,7 @@ class _Draw:
         """Of the largest tensor that has a part in the call."""
         shapes = [shape_of(operand.value, sizes) for operand in self.call.operands]
         most = max((math.prod(shape) for shape in shapes), default=1)
-        if self.call.kind is not Kind.POINTWISE or not shapes:
+        if self.call.kind is not OperatorKind.POINTWISE or not shapes:
             return most
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -260,14 +268,14 @@ class _Draw:
             tensors.append(mine[index].reshape(shapes[at]))
         return Trial(sizes, tuple(tensors), None, words)
 
-    def _weight(self, at: int, operand: Operand, sizes: Sizes) -> torch.Tensor:
+    def _weight(self, at: int, operand: CallOperand, sizes: Sizes) -> torch.Tensor:
         """The same in every trial of these sizes: it becomes a part of the piece."""
         if operand.constant is not None:
             return operand.constant
         shape = shape_of(operand.value, sizes)
         key = (at, shape)
         if key not in self._weights:
-            if self.call.kind is Kind.POINTWISE:
+            if self.call.kind is OperatorKind.POINTWISE:
                 mine = self._values(at, Level.ORDINARY)
                 picked = torch.randint(len(mine), (math.prod(shape),), generator=self.random)
                 self._weights[key] = mine[picked].reshape(shape)
@@ -315,7 +323,7 @@ class _Draw:
             return [axis % rank for axis in dim]
         return list(range(rank)) if self.name not in ("cumsum", "sort", "topk") else [rank - 1]
 
-    def _rows(self, operand: Operand, level: Level) -> list[str]:
+    def _rows(self, operand: CallOperand, level: Level) -> list[str]:
         if level is Level.ORDINARY:
             masked = ["lowest", "half lowest", "-1e9"] if self.name in MASKED else []
             infinite = ["half -inf", "-inf"] if operand.known.infinite and self.name in MASKED else []
@@ -349,7 +357,7 @@ class _Draw:
         words = f"{', '.join(rows) if len(rows) < 4 else 'edge rows'}, {length} along the axis"
         return Trial(sizes, tuple(tensors), level, words)
 
-    def _line(self, operand: Operand, family: str, count: int) -> torch.Tensor:
+    def _line(self, operand: CallOperand, family: str, count: int) -> torch.Tensor:
         dtype, known = operand.value.dtype, operand.known
         if dtype is torch.bool:
             return _bool_line(family, count)
@@ -422,7 +430,7 @@ class _Draw:
     def _result(self) -> Value:
         return next(out for out in self.call.node.outputs if isinstance(out, Value))
 
-    def _integer_line(self, operand: Operand, family: str, count: int) -> torch.Tensor:
+    def _integer_line(self, operand: CallOperand, family: str, count: int) -> torch.Tensor:
         dtype, known = operand.value.dtype, operand.known
         edges = within(edge_values(dtype, Level.ORDINARY), known)
         if not len(edges):
@@ -458,7 +466,7 @@ class _Draw:
                     raise TooLarge
                 continue
             families = ["normal"] if number else list(_WHOLE)
-            if self.call.kind is Kind.MOVING and not number:
+            if self.call.kind is OperatorKind.MOVING and not number:
                 families = ["distinct", "edges", "NaN"]
             if not has_float:
                 families = [family for family in families if family not in ("huge", "tiny", "NaN")]
@@ -491,7 +499,7 @@ class _Draw:
                 if isinstance(size, sympy.Symbol):
                     first[size] = min(self.call.own.get(size, enough), enough)
         yield first
-        if self.call.kind is Kind.PRODUCT and primes and not is_spatial(self.call.node):
+        if self.call.kind is OperatorKind.PRODUCT and primes and not is_spatial(self.call.node):
             yield {**first, **{symbol: (65, 2, 3)[at % 3] for at, symbol in enumerate(primes)}}
             yield {**first, **{symbol: (2, 3, 4097)[at % 3] for at, symbol in enumerate(primes)}}
         for count in (1, 65, 0):
@@ -499,7 +507,9 @@ class _Draw:
             if free:
                 yield {**first, **free}
 
-    def _moderate(self, at: int, operand: Operand, shape: tuple[int, ...], family: str, sizes: Sizes) -> torch.Tensor:
+    def _moderate(
+        self, at: int, operand: CallOperand, shape: tuple[int, ...], family: str, sizes: Sizes
+    ) -> torch.Tensor:
         dtype, count = operand.value.dtype, math.prod(shape)
         if dtype is torch.bool:
             made = {"zeros": torch.zeros(count).bool(), "equal": torch.ones(count).bool()}
@@ -531,7 +541,7 @@ class _Draw:
         return torch.where(line.isfinite(), inside, line).to(dtype).reshape(shape)
 
     def _whole_numbers(
-        self, at: int, operand: Operand, shape: tuple[int, ...], family: str, sizes: Sizes
+        self, at: int, operand: CallOperand, shape: tuple[int, ...], family: str, sizes: Sizes
     ) -> torch.Tensor:
         """Indices stay within what they index: first and last, and each other once where that is possible."""
         dtype, count = operand.value.dtype, math.prod(shape)
@@ -556,14 +566,14 @@ class _Draw:
         if content and self.name not in ("one_hot", "bincount", "repeat_interleave", "nll_loss"):
             known = operand.known
             edges = within(edge_values(dtype, Level.ORDINARY), known)
-            if family == "distinct" or self.call.kind is not Kind.MOVING:
+            if family == "distinct" or self.call.kind is not OperatorKind.MOVING:
                 low, high = max(known.low, -20), min(known.high, 20)
                 edges = torch.arange(int(min(low, high)), int(high) + 1).to(dtype)
             line = edges[(where * 7) % len(edges)] if len(edges) else torch.zeros(count, dtype=dtype)
             return line.sort().values.reshape(shape) if operand.argument == "sorted_sequence" else line.reshape(shape)
         return (where % 3).reshape(shape).to(dtype)
 
-    def _bound(self, operand: Operand, sizes: Sizes) -> int | None:
+    def _bound(self, operand: CallOperand, sizes: Sizes) -> int | None:
         """What an index must be below; None where the operand is no index."""
         first = self.given.get("self", self.given.get("input"))
         shape = shape_of(first, sizes) if isinstance(first, Value) else ()

@@ -121,7 +121,7 @@ class _SeenEnough(Exception):
     """As many rounds were noted as are looked at; the loop may have no end."""
 
 
-class Recording(Replay):
+class RegionRecording(Replay):
     """A run that notes what regions would be given: an arm whenever its node is met, a body in each of its rounds.
 
     It ends after as many rounds as are noted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from trueport.rewrite.running.probe_runtime import Kind, Site
+from trueport.rewrite.running.probe_runtime import DecisionKind, Site
 from trueport.verify.decisions.trail import Trail, Way
 
 Goal = tuple[Site, Way]
@@ -23,9 +23,9 @@ def way_words(site: Site, way: Way) -> str:
     """A way in the user's words."""
     if site.kind.is_loop:
         return ("no round", "one round", "more rounds")[way]
-    if site.kind is Kind.MATCH:
+    if site.kind is DecisionKind.MATCH:
         return f"case {way + 1}"
-    if site.kind is Kind.PICK:
+    if site.kind is DecisionKind.PICK:
         return f"picks argument {way + 1}"
     return ("holds", "fails")[way]
 
@@ -86,7 +86,11 @@ class Tally:
             self._counts.setdefault(site, [0] * ways_of(site))
         looks: dict[Site, object] = {site: tuple(map(str, seen)) for site, seen in trail.looked_at.items()}
         looks |= {site: tuple(trips) for site, trips in trail.trips.items() if not site.kind.asks}
-        looks |= {site: way for (site, way) in trail.ways if site.kind in (Kind.PICK, Kind.MATCH, Kind.COND)}
+        looks |= {
+            site: way
+            for (site, way) in trail.ways
+            if site.kind in (DecisionKind.PICK, DecisionKind.MATCH, DecisionKind.COND)
+        }
         for site, look in looks.items():
             if self._first_look.setdefault(site, look) != look:
                 self._moved.add(site)
@@ -108,7 +112,7 @@ class Tally:
         if not self.kept_alive(site):
             return False
         # `self.flag and x.sum() > 0` is one branch of the graph, and its first operand none.
-        return site.kind not in (Kind.AND, Kind.OR) or site in self._moved
+        return site.kind not in (DecisionKind.AND, DecisionKind.OR) or site in self._moved
 
     def goals(self) -> list[Goal]:
         """Ways that no telling input took, or too few to be sure, of places that were reached."""
@@ -150,4 +154,6 @@ def apart(trail: Trail, others: Iterable[Trail]) -> list[Apart]:
         made = {tuple(other.trips[site]) for other in every if site in other.trips}
         if made and tuple(trips) not in made:
             found.append(Apart(site, f"`{site.text}` makes {' and '.join(map(str, trips[:3]))} rounds"))
-    return sorted(found, key=lambda apart: (apart.site.kind in (Kind.AND, Kind.OR), apart.site.kind.is_loop))
+    return sorted(
+        found, key=lambda apart: (apart.site.kind in (DecisionKind.AND, DecisionKind.OR), apart.site.kind.is_loop)
+    )

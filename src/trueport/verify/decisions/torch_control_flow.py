@@ -22,15 +22,15 @@ import torch
 
 from trueport.capture.branches.higher_order import IN_PYTHON, led_elsewhere
 from trueport.load.structures import flatten
-from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site, Watcher
+from trueport.rewrite.running.probe_runtime import WATCH, DecisionKind, Site, Watcher
 from trueport.torch_internals import TORCH_FOLDER
 
 _KINDS = {
-    "cond": Kind.COND,
-    "while_loop": Kind.WHILE_LOOP,
-    "scan": Kind.SCAN,
-    "map": Kind.MAP,
-    "associative_scan": Kind.SCAN,
+    "cond": DecisionKind.COND,
+    "while_loop": DecisionKind.WHILE_LOOP,
+    "scan": DecisionKind.SCAN,
+    "map": DecisionKind.MAP,
+    "associative_scan": DecisionKind.SCAN,
 }
 _OUR_FOLDER = __file__.rsplit("verify", 1)[0]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.errors import Unwinding
-from trueport.rewrite.running.probe_runtime import WATCH, Kind, Site
+from trueport.rewrite.running.probe_runtime import WATCH, DecisionKind, Site
 from trueport.torch_internals import UnseenByModes
 from trueport.verify.decisions.distance import Distance, negated, of_comparison
 from trueport.verify.decisions.provenance import Provenance
@@ -145,7 +145,7 @@ class _Follower:
     def decided(self, site: Site, mark: int, value: Any) -> None:
         self._count()
         measured = self._stack[mark] if len(self._stack) > mark else None
-        if site.kind not in (Kind.AND, Kind.OR):  # an operand is measured further by what it belongs to
+        if site.kind not in (DecisionKind.AND, DecisionKind.OR):  # an operand is measured further by what it belongs to
             del self._stack[mark:]
         self._look(site, mark, value)
         try:

@@ -16,7 +16,7 @@ from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
-from trueport.verify.decisions.regions import Alone, Recording, alone
+from trueport.verify.decisions.regions import Alone, RegionRecording, alone
 from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.decisions.trail import Way
 from trueport.verify.faults.localise import Localiser
@@ -78,7 +78,7 @@ class ArmCheck:
             by_node.setdefault(arm.node, []).append(region)
         seen: dict[Alone, list[dict[str, Any]]] = {region: [] for region in regions.values()}
         for given in inputs[:_RUNS] if regions else ():
-            recording = Recording(by_node)
+            recording = RegionRecording(by_node)
             recording.run(self.graph, given)
             for region, values in recording.seen.items():
                 seen[region] += values

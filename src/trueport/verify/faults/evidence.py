@@ -65,7 +65,7 @@ def _script(model: str, inputs: object, outputs: object, lists: object, count: i
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ComparedCall:
     """What the runtime was given, and what eager gave."""
 
     feeds: Mapping[str, TensorData]
@@ -73,7 +73,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptEvidence:
     """What to tell of a counterexample: how to see it, or why it could not be kept; and its folder, if it was."""
 
     words: str
@@ -89,23 +89,23 @@ class Evidence:
     home: Path = field(default_factory=Path.cwd)
     """The working folder of now: the model may change it."""
 
-    def kept(self, model: Path, call: Call, outputs: Sequence[str]) -> Kept:
+    def kept(self, model: Path, call: ComparedCall, outputs: Sequence[str]) -> KeptEvidence:
         """Write the input, eager's answer and the script; an older counterexample is replaced."""
         return self._kept(model, [call], outputs, in_turn=False)
 
-    def kept_calls(self, model: Path, calls: Sequence[Call], outputs: Sequence[str]) -> Kept:
+    def kept_calls(self, model: Path, calls: Sequence[ComparedCall], outputs: Sequence[str]) -> KeptEvidence:
         """The same for several calls, one after the other."""
         return self._kept(model, calls, outputs, in_turn=True)
 
-    def _kept(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], in_turn: bool) -> Kept:
+    def _kept(self, model: Path, calls: Sequence[ComparedCall], outputs: Sequence[str], in_turn: bool) -> KeptEvidence:
         try:
             written = self._save(model, calls, outputs, in_turn)
         except OSError as failure:
             why = failure.strerror or failure
-            return Kept(f"the counterexample could not be kept in {self.folder}: {why}", None)
-        return Kept(f"to see it: python {shlex.quote(str(written))}", self.folder)
+            return KeptEvidence(f"the counterexample could not be kept in {self.folder}: {why}", None)
+        return KeptEvidence(f"to see it: python {shlex.quote(str(written))}", self.folder)
 
-    def _save(self, model: Path, calls: Sequence[Call], outputs: Sequence[str], in_turn: bool) -> Path:
+    def _save(self, model: Path, calls: Sequence[ComparedCall], outputs: Sequence[str], in_turn: bool) -> Path:
         folder = self.home / self.folder
         folder.mkdir(parents=True, exist_ok=True)
         if self.with_model:

@@ -14,7 +14,7 @@ import torch
 
 from trueport.capture.graph import Control, Graph, Node, Value
 from trueport.capture.replay import Replay
-from trueport.verify.decisions.regions import Recording, alone
+from trueport.verify.decisions.regions import RegionRecording, alone
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import DifferenceKind, judge, tolerance_for
 from trueport.verify.runtime.onnx_program import Laboratory
@@ -72,7 +72,7 @@ class Localiser:
 
     def _inside(self, graph: Graph, node: Node, inputs: Mapping[str, Any]) -> Divergence | None:
         regions = {region: alone(graph, region) for region in node.regions}
-        recording = Recording(rounds=regions, most=_ROUNDS)
+        recording = RegionRecording(rounds=regions, most=_ROUNDS)
         recording.note(graph, inputs)
         for region in node.regions:
             for at, given in enumerate(recording.seen.get(regions[region], ())):

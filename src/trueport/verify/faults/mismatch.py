@@ -15,13 +15,13 @@ from trueport.source import Place, Where
 from trueport.verify.decisions.tally import Apart, apart
 from trueport.verify.decisions.trail import Trail
 from trueport.verify.faults.blame import Blame
-from trueport.verify.faults.evidence import Call, Evidence
+from trueport.verify.faults.evidence import ComparedCall, Evidence
 from trueport.verify.faults.findings import difference_found, failure_found, structure_found
 from trueport.verify.faults.shrink import in_words, smallest
 from trueport.verify.inputs.draw import Room
 from trueport.verify.inputs.moves import Candidate
 from trueport.verify.inputs.sizes import Group, example_sizes
-from trueport.verify.judging.comparing import Comparer, Outcome
+from trueport.verify.judging.comparing import Comparer, InputOutcome
 from trueport.verify.judging.second_opinion import second_opinion
 from trueport.verify.runtime.origin import made_at, origin_of
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
@@ -71,7 +71,7 @@ class Investigation:
     """Of other inputs that agree, where none was compared before."""
 
     def of(
-        self, failed: Candidate, on: str, outcome: Outcome, agreeing: Sequence[Candidate], not_below: int = 0
+        self, failed: Candidate, on: str, outcome: InputOutcome, agreeing: Sequence[Candidate], not_below: int = 0
     ) -> list[Diagnostic]:
         """The findings about an input on which the two differ, or on which one of them gave no answer. Sizes are made
         no smaller than `not_below`.
@@ -112,7 +112,7 @@ class Investigation:
         self._trails = [outcome.trail for other, outcome in agreeing if other.is_telling]
         return [other for other, _ in agreeing]
 
-    def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: Outcome) -> Diagnostic:
+    def _of_death(self, failed: Candidate, on: str, failure: WorkerFailure, outcome: InputOutcome) -> Diagnostic:
         """A crash, a hang or a flood of memory is not repeated to make it smaller."""
         facts = (*self._kept(outcome), *self.blame.of_run(failure, outcome.feeds))
         place = origin_of(self.blame.path, failure.detail).place
@@ -122,21 +122,21 @@ class Investigation:
                 place, facts = diverged.place, (diverged.fact, *facts)
         return failure_found(failure, on, facts, place)
 
-    def _diverged(self, least: Candidate, outcome: Outcome, agreeing: Sequence[Candidate]) -> Divergence | None:
+    def _diverged(self, least: Candidate, outcome: InputOutcome, agreeing: Sequence[Candidate]) -> Divergence | None:
         """Where a file has lost a decision of the user's, that is where it begins, and not at what runs after it."""
         if self.locate is None or (self._is_foreign and self._only_here(outcome)):
             return None
         known = next((each.values for each in agreeing if each.is_telling), None)
         return self.locate(least.values, known, hangs=False)
 
-    def _whose_fault(self, shown: Outcome) -> tuple[str, ...]:
+    def _whose_fault(self, shown: InputOutcome) -> tuple[str, ...]:
         named = dict(zip(self.comparer.output_names, shown.expected, strict=True))
         return (
             *self.blame.of_difference(shown.feeds, named, shown.tolerances),
             *second_opinion(self.blame.path, shown.feeds, named, shown.tolerances),
         )
 
-    def _least(self, failed: Candidate, outcome: Outcome, not_below: int) -> tuple[Candidate, Outcome]:
+    def _least(self, failed: Candidate, outcome: InputOutcome, not_below: int) -> tuple[Candidate, InputOutcome]:
         shown = [outcome]
 
         def still_fails(values: Sequence[object]) -> bool:
@@ -157,7 +157,7 @@ class Investigation:
         least = smallest(self.job, groups, failed, still_fails, cost, self.units)
         return least, shown[-1]
 
-    def _apart(self, outcome: Outcome) -> tuple[str, ...]:
+    def _apart(self, outcome: InputOutcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
         return tuple(f"{ONLY_HERE} at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3])
 
@@ -166,10 +166,10 @@ class Investigation:
         """Whether nobody can tell which decisions the file has kept."""
         return self.comparer.reference.tally.kept_alive is None
 
-    def _only_here(self, outcome: Outcome) -> list[Apart]:
+    def _only_here(self, outcome: InputOutcome) -> list[Apart]:
         return apart(outcome.trail, self.comparer.reference.tally.trails or self._trails)
 
-    def _frozen_at(self, outcome: Outcome) -> Place | None:
+    def _frozen_at(self, outcome: InputOutcome) -> Place | None:
         found = self._only_here(outcome)
         return _place(found[0].site) if found else None
 
@@ -177,15 +177,17 @@ class Investigation:
         """The line that made an output: where nothing tells at which operator a difference began."""
         return made_at(self.blame.path, output)
 
-    def _kept(self, shown: Outcome) -> tuple[str, ...]:
+    def _kept(self, shown: InputOutcome) -> tuple[str, ...]:
         if self.evidence is None:
             return ()
-        told = self.evidence.kept(self.blame.path, Call(shown.feeds, shown.expected), self.comparer.output_names)
+        told = self.evidence.kept(
+            self.blame.path, ComparedCall(shown.feeds, shown.expected), self.comparer.output_names
+        )
         self.kept = told.folder
         return (told.words,)
 
 
-def _fails_alike(one: Outcome, other: Outcome) -> bool:
+def _fails_alike(one: InputOutcome, other: InputOutcome) -> bool:
     return other.failure is not None and one.failure is not None and other.failure.kind is one.failure.kind
 
 

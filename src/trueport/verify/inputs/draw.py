@@ -21,7 +21,7 @@ from trueport.verify.inputs.sizes import example_sizes, groups_of, size_plans
 from trueport.verify.inputs.values import (
     Family,
     Filling,
-    Kind,
+    InputKind,
     Manner,
     are_alike,
     draw_number,
@@ -164,10 +164,10 @@ def draw(
     def both(sizes: Mapping[str, int], manner: Manner) -> Iterator[Drawn]:
         """Integers may be indices, which eager refuses beyond the end: then the same floats beside tamer integers."""
         yield at(sizes, manner)
-        if Kind.INTEGERS in kinds and manner.integers.family is not Family.SEEN and len(kinds) > 1:
+        if InputKind.INTEGERS in kinds and manner.integers.family is not Family.SEEN and len(kinds) > 1:
             yield at(sizes, replace(manner, integers=Filling(Family.SEEN)), fallback=True)
 
-    if nonfinite and Kind.FLOATS in kinds:
+    if nonfinite and InputKind.FLOATS in kinds:
         yield from (at(example, everywhere(family), wanted=True) for family in _NONFINITE)
     # A new size, two manners of filling, and so on, the manners by turns at the example's sizes and at the new ones.
     pending = manners
@@ -186,14 +186,14 @@ def draw(
         yield from both(example, manner)
 
 
-def _manners(leaves: Sequence[Leaf], kinds: Collection[Kind], named: Named) -> Iterator[Manner]:
+def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named) -> Iterator[Manner]:
     """One after the other: first as many as the longest list has that means something here, then again in other
     combinations."""
     numbers = [Family.NUMBERS] * _NEIGHBOURS if any(is_number(leaf) for leaf in leaves if leaf.is_input) else []
     floats = _counted(_interleaved([*numbers, *_FLOATS], len(named.values)))
     integers = _counted(_interleaved([*numbers, *_INTEGERS], len(named.indices)))
     masks = _counted(_MASKS)
-    lengths = {Kind.FLOATS: len(floats), Kind.INTEGERS: len(integers), Kind.MASK: len(masks)}
+    lengths = {InputKind.FLOATS: len(floats), InputKind.INTEGERS: len(integers), InputKind.MASK: len(masks)}
     longest = max((lengths[kind] for kind in kinds), default=0)
     rounds = _ROUNDS
     for at in range(rounds * longest):

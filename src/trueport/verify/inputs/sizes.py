@@ -67,7 +67,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SizePlan:
     """Values for all free sizes. A `wanted` one was asked for and must be tried."""
 
     sizes: dict[str, int]
@@ -108,14 +108,14 @@ def size_plans(
     seed: int,
     named: Sequence[int] = (),
     room: Admits | None = None,
-) -> Iterator[Plan]:
+) -> Iterator[SizePlan]:
     """Assignments to try, those asked for first, then the most telling. None is the example's, none comes twice.
 
     `named` are sizes that the model itself speaks of; `room` tells what is too large.
     """
     seen = {tuple(sorted(example.items()))}
-    asked = (Plan({**example, **wanted}, wanted=True) for wanted in extra)
-    drawn = (Plan(sizes) for sizes in _telling(groups, example, random.Random(seed), named, room))
+    asked = (SizePlan({**example, **wanted}, wanted=True) for wanted in extra)
+    drawn = (SizePlan(sizes) for sizes in _telling(groups, example, random.Random(seed), named, room))
     for plan in itertools.chain(asked, drawn):
         key = tuple(sorted(plan.sizes.items()))
         fits = all(

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import torch
 
-from trueport.load.job import Leaf, LeafKind
+from trueport.load.job import Leaf
+from trueport.load.values import LeafKind
 from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import like_offsets
 
@@ -130,12 +131,12 @@ class Manner:
     integers: Filling
     masks: Filling
 
-    def of(self, kind: Kind) -> Filling:
-        return {Kind.FLOATS: self.floats, Kind.INTEGERS: self.integers, Kind.MASK: self.masks}[kind]
+    def of(self, kind: InputKind) -> Filling:
+        return {InputKind.FLOATS: self.floats, InputKind.INTEGERS: self.integers, InputKind.MASK: self.masks}[kind]
 
-    def words(self, kinds: Collection[Kind]) -> str:
+    def words(self, kinds: Collection[InputKind]) -> str:
         """As the report has it, for a model that has inputs of these kinds."""
-        said = dict.fromkeys(self.of(kind).family.value for kind in Kind if kind in kinds)
+        said = dict.fromkeys(self.of(kind).family.value for kind in InputKind if kind in kinds)
         return ", ".join(said) or self.floats.family.value
 
 
@@ -143,7 +144,7 @@ def everywhere(family: Family) -> Manner:
     return Manner(Filling(family), Filling(family), Filling(family))
 
 
-class Kind(Enum):
+class InputKind(Enum):
     """What an input holds; Python numbers go with the integers or the floats."""
 
     FLOATS = "floats"
@@ -151,12 +152,12 @@ class Kind(Enum):
     MASK = "mask"
 
 
-def kind_of(leaf: Leaf, example: object) -> Kind:
+def kind_of(leaf: Leaf, example: object) -> InputKind:
     if isinstance(example, bool) or is_mask(leaf, example):
-        return Kind.MASK
+        return InputKind.MASK
     if isinstance(example, int) or (isinstance(example, torch.Tensor) and is_integer(example)):
-        return Kind.INTEGERS
-    return Kind.FLOATS
+        return InputKind.INTEGERS
+    return InputKind.FLOATS
 
 
 def draw_tensor(

@@ -106,7 +106,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """The outcome of one comparison; `worst` is the largest error among the floats, also where all is well, and
     `allowed` what that element may be off."""
 
@@ -122,31 +122,31 @@ def compare(expected: Expected, got: RuntimeValue, tolerance: Tolerance | None =
 
 def judge(
     expected: Expected, got: RuntimeValue, tolerance: Tolerance | None = None, slack: Slack | None = None
-) -> Verdict:
+) -> Judgement:
     """`compare`, with the size of the largest error. `slack` is allowed each element of a tensor besides."""
     if isinstance(expected, bool | int | float):
         return _judge_number(expected, got, tolerance)
     if isinstance(expected, torch.Tensor):
         if isinstance(got, tuple):
-            return Verdict(Difference(DifferenceKind.STRUCTURE, "a tensor", f"a sequence of {len(got)} tensors"))
+            return Judgement(Difference(DifferenceKind.STRUCTURE, "a tensor", f"a sequence of {len(got)} tensors"))
         return _judge_tensor(expected, got, tolerance, slack if isinstance(slack, torch.Tensor) else None)
     if not isinstance(got, tuple) or len(got) != len(expected):
         found = f"a sequence of {len(got)}" if isinstance(got, tuple) else "a tensor"
-        return Verdict(Difference(DifferenceKind.STRUCTURE, f"a sequence of {len(expected)}", found))
+        return Judgement(Difference(DifferenceKind.STRUCTURE, f"a sequence of {len(expected)}", found))
     slacks = [None] * len(expected) if slack is None or isinstance(slack, torch.Tensor) else slack
     pairs = zip(expected, got, slacks, strict=True)
     return of_items([_judge_tensor(one, other, tolerance, besides) for one, other, besides in pairs])
 
 
-def of_items(verdicts: Sequence[Verdict]) -> Verdict:
+def of_items(verdicts: Sequence[Judgement]) -> Judgement:
     """What is to be said of a sequence: the first item that differs, and the worst of all."""
     differing = ((at, verdict.difference) for at, verdict in enumerate(verdicts) if verdict.difference is not None)
     first = next((replace(difference, item=at) for at, difference in differing), None)
-    worst = max(verdicts, key=lambda verdict: verdict.worst, default=Verdict(None))
-    return Verdict(first, worst.worst, worst.allowed)
+    worst = max(verdicts, key=lambda verdict: verdict.worst, default=Judgement(None))
+    return Judgement(first, worst.worst, worst.allowed)
 
 
-def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | None) -> Verdict:
+def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | None) -> Judgement:
     """A Python number is a 0-d tensor in ONNX; a float has no precision of its own and takes that of the model."""
     if isinstance(expected, bool):
         dtype = torch.bool
@@ -162,14 +162,14 @@ def _judge_number(expected: Number, got: RuntimeValue, tolerance: Tolerance | No
 
 def _judge_tensor(
     expected: torch.Tensor, got: TensorData, tolerance: Tolerance | None, slack: torch.Tensor | None = None
-) -> Verdict:
+) -> Judgement:
     carried = expected if got.dtype.startswith("complex") else as_pairs(expected)
     if tuple(carried.shape) != got.shape:
-        return Verdict(Difference(DifferenceKind.SHAPE, str(list(carried.shape)), str(list(got.shape))))
+        return Judgement(Difference(DifferenceKind.SHAPE, str(list(carried.shape)), str(list(got.shape))))
     if dtype_name(carried.dtype) != got.dtype:
-        return Verdict(Difference(DifferenceKind.DTYPE, dtype_name(carried.dtype), got.dtype))
+        return Judgement(Difference(DifferenceKind.DTYPE, dtype_name(carried.dtype), got.dtype))
     if expected.numel() == 0:
-        return Verdict(None)
+        return Judgement(None)
     ours = expected.detach().cpu().resolve_conj().resolve_neg()
     theirs = to_torch(got)
     if ours.is_complex() and not theirs.is_complex():
@@ -179,14 +179,14 @@ def _judge_tensor(
     return _judge_floats(ours, theirs, tolerance or tolerance_for(ours.dtype), slack)
 
 
-def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Verdict:
+def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Judgement:
     # Bit patterns, because torch compares only some of the unsigned integers.
     size = ours.element_size()
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
     differs = ours.contiguous().view(bits) != theirs.contiguous().view(bits)
     wrong = int(differs.sum())
     if not wrong:
-        return Verdict(None)
+        return Judgement(None)
     index = _index(int(differs.reshape(-1).to(torch.uint8).argmax()), tuple(ours.shape))
     one, other = ours[index].item(), theirs[index].item()
     difference = Difference(
@@ -200,12 +200,12 @@ def _judge_exactly(ours: torch.Tensor, theirs: torch.Tensor) -> Verdict:
         wrong,
         ours.numel(),
     )
-    return Verdict(difference)
+    return Judgement(difference)
 
 
 def _judge_floats(
     ours: torch.Tensor, theirs: torch.Tensor, tolerance: Tolerance, slack: torch.Tensor | None
-) -> Verdict:
+) -> Judgement:
     shape = tuple(ours.shape)
     precise, given = as_float64(ours), as_float64(theirs)
     # Either part of a complex number is as exact as the number is large: z * z.conj() rounds to an imaginary part.
@@ -224,7 +224,7 @@ def _judge_floats(
     wrong = int((excess > 0).sum())
     if not wrong:
         worst = int(error.reshape(-1).argmax())
-        return Verdict(None, float(error.reshape(-1)[worst]), float(allowed.expand(error.shape).reshape(-1)[worst]))
+        return Judgement(None, float(error.reshape(-1)[worst]), float(allowed.expand(error.shape).reshape(-1)[worst]))
     at = int(excess.reshape(-1).argmax())
     per_element = 2 if ours.is_complex() else 1
     index = _index(at // per_element, shape)
@@ -239,7 +239,7 @@ def _judge_floats(
         wrong,
         ours.numel(),
     )
-    return Verdict(difference, float(error.max()))
+    return Judgement(difference, float(error.max()))
 
 
 def as_float64(tensor: torch.Tensor) -> torch.Tensor:

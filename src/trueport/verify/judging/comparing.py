@@ -15,8 +15,8 @@ from trueport.verify.decisions.trail import Trail
 from trueport.verify.judging.compare import (
     DifferenceKind,
     Expected,
+    Judgement,
     Tolerance,
-    Verdict,
     as_float64,
     judge,
     tolerance_for,
@@ -37,7 +37,7 @@ Feed = Callable[[Sequence[object]], dict[str, TensorData]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InputOutcome:
     """What became of one input. Nothing but `refused` is said of one that eager refuses."""
 
     trail: Trail
@@ -50,7 +50,7 @@ class Outcome:
     got: tuple[RuntimeValue, ...] = ()
     feeds: Mapping[str, TensorData] = field(default_factory=dict)
     tolerances: tuple[Tolerance, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Judgement, ...] = ()
     eager_seconds: float = 0.0
     runtime_seconds: float = 0.0
     other_path: bool = False
@@ -97,7 +97,7 @@ class Outcome:
     @property
     def worst(self) -> tuple[float, float]:
         """The largest error, and what was allowed there."""
-        verdict = max(self.verdicts, key=lambda verdict: verdict.worst, default=Verdict(None))
+        verdict = max(self.verdicts, key=lambda verdict: verdict.worst, default=Judgement(None))
         return verdict.worst, verdict.allowed
 
     @property
@@ -126,25 +126,25 @@ class Comparer:
     dtypes: dict[str, torch.dtype] = field(default_factory=dict)
     """Of the tensors that eager gave for each output."""
 
-    def compare(self, values: Sequence[object], is_example: bool = False) -> Outcome:
+    def compare(self, values: Sequence[object], is_example: bool = False) -> InputOutcome:
         """Raises only what eager raises on the example."""
         began = time.monotonic()
         try:
             expected, trail = self.reference.answer(values, is_example)
         except TrueportError as mismatch:
-            return Outcome(Trail(), structure=f"eager returns another structure than on the example: {mismatch}")
+            return InputOutcome(Trail(), structure=f"eager returns another structure than on the example: {mismatch}")
         eager_seconds = time.monotonic() - began
         if expected is None:
-            return Outcome(trail, refused=True)
+            return InputOutcome(trail, refused=True)
         if len(expected) != len(self.output_names):
             told = f"eager returns {len(expected)} values, the model has {len(self.output_names)} outputs"
-            return Outcome(trail, structure=told)
+            return InputOutcome(trail, structure=told)
         feeds = self.feed(values)
         began = time.monotonic()
         try:
             outputs = self.loaded.run(feeds, seconds=max(self.limits.run_seconds, 20 * eager_seconds))
         except WorkerFailure as failure:
-            return Outcome(trail, failure=failure, feeds=feeds, expected=tuple(expected))
+            return InputOutcome(trail, failure=failure, feeds=feeds, expected=tuple(expected))
         runtime_seconds = time.monotonic() - began
         got = tuple(outputs[name] for name in self.output_names)
         expected = [self._as_before(*each) for each in zip(self.output_names, expected, strict=True)]
@@ -171,7 +171,7 @@ class Comparer:
                 or self._uncertain(values, expected, got, tolerances)
                 or ""
             )
-        return Outcome(
+        return InputOutcome(
             trail,
             excuse=reason,
             expected=tuple(expected),
@@ -217,7 +217,7 @@ class Comparer:
 
     def _among_equals(
         self, values: Sequence[object], got: Sequence[RuntimeValue], tolerances: Sequence[Tolerance]
-    ) -> tuple[list[Expected], tuple[Verdict, ...]] | None:
+    ) -> tuple[list[Expected], tuple[Judgement, ...]] | None:
         """Eager's answer with the first of equals first, where that is the runtime's."""
         with FirstOfEquals() as choice:
             expected = self.reference.answer(values)[0]
@@ -228,7 +228,7 @@ class Comparer:
 
     def _otherwise(
         self, values: Sequence[object], got: Sequence[RuntimeValue], tolerances: Sequence[Tolerance]
-    ) -> tuple[list[Expected], tuple[Verdict, ...]] | None:
+    ) -> tuple[list[Expected], tuple[Judgement, ...]] | None:
         """Eager's answer with autograd on, where that is the runtime's: an exporter may have traced that path."""
         other = self.reference.other_outputs(values)
         if other is None or len(other) != len(got):
@@ -319,11 +319,11 @@ def _is_empty_list(value: Expected) -> bool:
     return isinstance(value, Sequence) and not value
 
 
-def _any_differs(verdicts: Sequence[Verdict]) -> bool:
+def _any_differs(verdicts: Sequence[Judgement]) -> bool:
     return any(verdict.difference is not None for verdict in verdicts)
 
 
-def _only_floats_differ(verdicts: Sequence[Verdict], expected: Sequence[Expected]) -> bool:
+def _only_floats_differ(verdicts: Sequence[Judgement], expected: Sequence[Expected]) -> bool:
     """Whether there is a difference, and all that there is may be one of rounding."""
     differing = [(v.difference, e) for v, e in zip(verdicts, expected, strict=True) if v.difference is not None]
     return bool(differing) and all(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 
-from trueport.verify.judging.compare import Expected, Tolerance, Verdict, as_float64, judge, scale_of
+from trueport.verify.judging.compare import Expected, Judgement, Tolerance, as_float64, judge, scale_of
 from trueport.verify.judging.rounding import RoundedOtherwise
 from trueport.verify.runtime.tensors import RuntimeValue, TensorData, from_torch, to_torch
 
@@ -127,7 +127,7 @@ def _spread(ours: torch.Tensor, moved: Sequence[torch.Tensor], shares: Sequence[
     return torch.stack(distances).amax(dim=0)
 
 
-def _differ(verdict: Verdict) -> float:
+def _differ(verdict: Judgement) -> float:
     return max(verdict.difference.wrong, 1) if verdict.difference is not None else 0
 
 

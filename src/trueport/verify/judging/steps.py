@@ -15,7 +15,7 @@ import torch
 from trueport.capture.graph import Graph, Node
 from trueport.capture.replay import Replay
 from trueport.torch_internals import OpOverload
-from trueport.verify.judging.compare import Expected, Tolerance, Verdict, as_float64, judge, of_items
+from trueport.verify.judging.compare import Expected, Judgement, Tolerance, as_float64, judge, of_items
 from trueport.verify.runtime.tensors import RuntimeValue, TensorData, to_torch
 
 Answers = Callable[[Sequence[object]], list[list[Any]]]
@@ -68,14 +68,14 @@ def judged_by_steps(
     others: Sequence[Sequence[Any]],
     got: Sequence[RuntimeValue],
     tolerances: Sequence[Tolerance],
-) -> tuple[Verdict, ...]:
+) -> tuple[Judgement, ...]:
     """Judge again, with what the roundings may do allowed."""
     return tuple(
         _judged(one, [other[at] for other in others], got[at], tolerances[at]) for at, one in enumerate(expected)
     )
 
 
-def _judged(expected: Expected, others: Sequence[Any], got: RuntimeValue, tolerance: Tolerance) -> Verdict:
+def _judged(expected: Expected, others: Sequence[Any], got: RuntimeValue, tolerance: Tolerance) -> Judgement:
     plain = judge(expected, got, tolerance)
     if isinstance(expected, Sequence) and isinstance(got, tuple) and len(got) == len(expected):
         alike = [other for other in others if len(other) == len(expected)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trueport.verify.judging.compare import Expected, Slack, Tolerance, Verdict, as_float64, judge, scale_of
+from trueport.verify.judging.compare import Expected, Judgement, Slack, Tolerance, as_float64, judge, scale_of
 from trueport.verify.runtime.tensors import RuntimeValue
 
 _TIMES = 2.0
@@ -29,7 +29,7 @@ _FEW = 0.01
 class Rejudged:
     """The verdicts beside float64; what each output was allowed for that (0 where nothing was needed); an excuse."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Judgement, ...]
     allowed: tuple[float, ...]
     excuse: str = ""
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from trueport.load.job import AxisSize, FreeSize, Job, Leaf, LeafKind
+from trueport.load.job import AxisSize, FreeSize, Job, Leaf
+from trueport.load.values import LeafKind
 from trueport.verify.runtime.open_lists import fits
 from trueport.verify.runtime.sandbox import Port
 from trueport.verify.runtime.tensors import TensorData, dtype_of, from_torch

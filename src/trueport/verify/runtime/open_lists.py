@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from trueport.load.job import LeafKind
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.load.trees import Branch, Repeated, Spot, Tree
+from trueport.load.values import LeafKind
 from trueport.verify.runtime.sandbox import Port
 
 Reading = tuple[list[FoundLeaf], Structure]

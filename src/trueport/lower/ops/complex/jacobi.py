@@ -15,7 +15,7 @@ from trueport.lower.complex.numbers import Complex, complex_op
 from trueport.lower.loops import loop_while
 from trueport.lower.ops.axes import slice_axis
 from trueport.lower.ops.complex.linalg import batch_of, triangle
-from trueport.lower.ops.complex.matrices import Parts, adjoint, joined, parts
+from trueport.lower.ops.complex.matrices import ComplexParts, adjoint, joined, parts
 from trueport.lower.ops.complex.qr import qr_of
 from trueport.lower.ops.linalg.jacobi import (
     NOISE,
@@ -44,12 +44,12 @@ from trueport.lower.tensor import Tensor
 class _Rotated:
     """`a @ v = w`, the columns in the order of their lengths, which are `lengths` [batch, n]."""
 
-    w: Parts
-    v: Parts
+    w: ComplexParts
+    v: ComplexParts
     lengths: Tensor
 
 
-def _rotated(op: Builder, a: Parts, *, largest_first: bool = True) -> _Rotated:
+def _rotated(op: Builder, a: ComplexParts, *, largest_first: bool = True) -> _Rotated:
     batch, rows, n = a.real.known_sizes
     scale = op.Max(*(largest_of(op, part) for part in (a.real, a.imaginary)))
     start = a.each(lambda x: sized(op.Div(x, scale), batch, rows, n))
@@ -59,7 +59,7 @@ def _rotated(op: Builder, a: Parts, *, largest_first: bool = True) -> _Rotated:
     none = sized(op.Mul(one, 0), *one.known_sizes)
 
     def body(i: Tensor, states: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        w, v, turned = Parts(*states[:2]), Parts(*states[2:4]), states[4]
+        w, v, turned = ComplexParts(*states[:2]), ComplexParts(*states[2:4]), states[4]
         at = op.Mod(i, count)
         partner = partner_in(op, players, at, is_even, count)
         other = w.each(lambda x: op.Gather(x, partner, axis=2))
@@ -82,7 +82,7 @@ def _rotated(op: Builder, a: Parts, *, largest_first: bool = True) -> _Rotated:
     rounds = most_rounds(op, count, batch, rows, n)
     states = [start.real, start.imaginary, one, none, op.const(False)]
     found = loop_while(op, rounds, states, body)
-    w, v = Parts(*found[:2]), Parts(*found[2:4])
+    w, v = ComplexParts(*found[:2]), ComplexParts(*found[2:4])
     lengths = sized(op.Sqrt(op.ReduceSum(_squares(op, w), op.ints(1), keepdims=0)), batch, n)
     lengths, order = op.many("TopK", 2, lengths, op.shape([n]), axis=1, largest=int(largest_first))
     lengths, order = sized(lengths, batch, n), sized(order, batch, n)
@@ -91,22 +91,24 @@ def _rotated(op: Builder, a: Parts, *, largest_first: bool = True) -> _Rotated:
     return _Rotated(w, v, sized(op.Mul(lengths, op.Squeeze(scale, op.ints(2))), batch, n))
 
 
-def _squares(op: Builder, z: Parts) -> Tensor:
+def _squares(op: Builder, z: ComplexParts) -> Tensor:
     return op.Add(op.Mul(z.real, z.real), op.Mul(z.imaginary, z.imaginary))
 
 
-def _products(op: Builder, one: Parts, other: Parts) -> Parts:
+def _products(op: Builder, one: ComplexParts, other: ComplexParts) -> ComplexParts:
     """conj(one) * other, added up along the rows."""
     real = op.Add(op.Mul(one.real, other.real), op.Mul(one.imaginary, other.imaginary))
     imaginary = op.Sub(op.Mul(one.real, other.imaginary), op.Mul(one.imaginary, other.real))
-    return Parts(real, imaginary).each(lambda x: op.ReduceSum(x, op.ints(1), keepdims=1))
+    return ComplexParts(real, imaginary).each(lambda x: op.ReduceSum(x, op.ints(1), keepdims=1))
 
 
-def _turned(op: Builder, one: Parts, other: Parts, cosine: Tensor, sine: Tensor, phase: Parts) -> Parts:
+def _turned(
+    op: Builder, one: ComplexParts, other: ComplexParts, cosine: Tensor, sine: Tensor, phase: ComplexParts
+) -> ComplexParts:
     """cosine * one - sine * conj(phase) * other"""
     real = op.Add(op.Mul(phase.real, other.real), op.Mul(phase.imaginary, other.imaginary))
     imaginary = op.Sub(op.Mul(phase.real, other.imaginary), op.Mul(phase.imaginary, other.real))
-    return Parts(
+    return ComplexParts(
         op.Sub(op.Mul(cosine, one.real), op.Mul(sine, real)),
         op.Sub(op.Mul(cosine, one.imaginary), op.Mul(sine, imaginary)),
     )
@@ -123,7 +125,7 @@ def eigh(op: Builder, A: Complex, UPLO: str = "L", compute_v: bool = True) -> An
     squares = op.ReduceSum(_squares(op, a), op.ints(1, 2), keepdims=1)
     moved_by = op.Mul(op.Sqrt(squares), 1.5)
     moved = op.Add(a.real, op.Mul(identity(op, n), moved_by))
-    found = _rotated(op, Parts(sized(moved, *a.real.known_sizes), a.imaginary), largest_first=False)
+    found = _rotated(op, ComplexParts(sized(moved, *a.real.known_sizes), a.imaginary), largest_first=False)
     values = sized(op.Sub(found.lengths, op.Squeeze(moved_by, op.ints(2))), *found.lengths.known_sizes)
     values = op.reshape(values, (*batch, n))
     if not compute_v:
@@ -134,13 +136,13 @@ def eigh(op: Builder, A: Complex, UPLO: str = "L", compute_v: bool = True) -> An
     return values, joined(op, found.v, batch)
 
 
-def _hermitian(op: Builder, z: Complex, uplo: str) -> Parts:
+def _hermitian(op: Builder, z: Complex, uplo: str) -> ComplexParts:
     """The matrix of which one triangle is given; of its diagonal, the real part."""
     half = parts(op, triangle(op, z, upper=uplo.upper() == "U"))
     sizes, n = half.real.known_sizes, z.pairs.known_sizes[-2]
     other = adjoint(op, half)
     share = op.Sub(1, op.Mul(identity(op, n), 0.5))
-    both = Parts(op.Add(half.real, other.real), op.Add(half.imaginary, other.imaginary))
+    both = ComplexParts(op.Add(half.real, other.real), op.Add(half.imaginary, other.imaginary))
     return both.each(lambda x: sized(op.Mul(x, share), *sizes))
 
 
@@ -171,12 +173,12 @@ def svd(op: Builder, A: Complex, full_matrices: bool = False, compute_uv: bool =
     return joined(op, u, batch), values, joined(op, _adjoint(op, v), batch)
 
 
-def _adjoint(op: Builder, a: Parts) -> Parts:
+def _adjoint(op: Builder, a: ComplexParts) -> ComplexParts:
     batch, rows, columns = a.real.known_sizes
     return adjoint(op, a).each(lambda x: sized(x, batch, columns, rows))
 
 
-def _both_sides(op: Builder, found: _Rotated, full: bool) -> tuple[Parts, Parts]:
+def _both_sides(op: Builder, found: _Rotated, full: bool) -> tuple[ComplexParts, ComplexParts]:
     """The left and the right singular vectors, as columns: QR of the orthogonal columns, whose R is real, gives a basis
     also where some are zero, and for the rest of the space."""
     total, rows, columns = found.w.real.known_sizes

@@ -11,7 +11,7 @@ from trueport.lower.complex.numbers import Complex, complex_op
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import count, slice_axis
 from trueport.lower.ops.complex.linalg import batch_of
-from trueport.lower.ops.complex.matrices import Parts, div, joined, mul, parts, sub, where
+from trueport.lower.ops.complex.matrices import ComplexParts, div, joined, mul, parts, sub, where
 from trueport.lower.ops.linalg.lu import order_of, permutation
 from trueport.lower.ops.linalg.matrices import (
     DOUBLE,
@@ -31,15 +31,15 @@ from trueport.lower.tensor import Tensor
 class _Eliminated:
     """As in `linalg/lu.py`; `sign` is that of the determinant, and `log` the logarithm of its size, [batch, 1] each."""
 
-    lu: Parts
+    lu: ComplexParts
     order: Tensor
     swaps: Tensor
     info: Tensor
-    sign: Parts
+    sign: ComplexParts
     log: Tensor
 
 
-def _eliminated(op: Builder, a: Parts) -> _Eliminated:
+def _eliminated(op: Builder, a: ComplexParts) -> _Eliminated:
     """LU with the pivots of LAPACK, the first with the largest sum of the sizes of its parts."""
     batch, rows, columns = a.real.known_sizes
     steps = smaller(rows, columns)
@@ -52,7 +52,7 @@ def _eliminated(op: Builder, a: Parts) -> _Eliminated:
 
     def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
         real, imaginary, order, waiting, swaps, info, sign_real, sign_imaginary, log = states
-        a, sign = Parts(real, imaginary), Parts(sign_real, sign_imaginary)
+        a, sign = ComplexParts(real, imaginary), ComplexParts(sign_real, sign_imaginary)
         column = a.each(lambda x: op.Gather(x, k, axis=2))
         size = op.GatherElements(op.Add(op.Abs(column.real), op.Abs(column.imaginary)), order, axis=1)
         place = op.ArgMax(op.Where(op.GreaterOrEqual(places, k), size, op.const(-1.0, DOUBLE)), axis=1, keepdims=1)
@@ -70,7 +70,7 @@ def _eliminated(op: Builder, a: Parts) -> _Eliminated:
         a = where(op, op.Unsqueeze(waiting, op.ints(2)), reduced, a)
         swaps = op.Where(op.Equal(step_places, k), op.Add(place, 1), swaps)
         info = op.Where(op.And(nothing, op.Equal(info, 0)), op.Add(k, 1), info)
-        turned = div(op, pivot, Parts(length, op.Mul(length, 0)))
+        turned = div(op, pivot, ComplexParts(length, op.Mul(length, 0)))
         stayed = op.Equal(place, k)
         turned = turned.each(lambda x: op.Where(stayed, x, op.Neg(x)))
         sign = mul(op, sign, turned)
@@ -79,8 +79,8 @@ def _eliminated(op: Builder, a: Parts) -> _Eliminated:
 
     states = [a.real, a.imaginary, order, waiting, swaps, info, one, zero, zero]
     real, imaginary, order, _, swaps, info, *rest = loop(op, op.size(steps), states, body)
-    lu = Parts(real, imaginary).each(lambda x: rows_in_order(op, x, order))
-    return _Eliminated(lu, order, swaps, info, Parts(rest[0], rest[1]), rest[2])
+    lu = ComplexParts(real, imaginary).each(lambda x: rows_in_order(op, x, order))
+    return _Eliminated(lu, order, swaps, info, ComplexParts(rest[0], rest[1]), rest[2])
 
 
 @complex_op("aten::linalg_lu_factor_ex")
@@ -94,13 +94,13 @@ def lu_factor_ex(op: Builder, A: Complex, *, pivot: bool = True, check_errors: b
     return joined(op, found.lu, batch), op.cast(swaps, INT32), op.cast(op.reshape(found.info, batch), INT32)
 
 
-def _both(op: Builder, lu: Parts) -> tuple[Parts, Parts]:
+def _both(op: Builder, lu: ComplexParts) -> tuple[ComplexParts, ComplexParts]:
     """The factors: [rows, least] with a diagonal of ones, and [least, columns]."""
     batch, rows, columns = lu.real.known_sizes
     least = smaller(rows, columns)
     left = lu.each(lambda x: lower_part(op, sized(slice_axis(op, x, 2, 0, least), batch, rows, least), -1))
     right = lu.each(lambda x: upper_part(op, sized(slice_axis(op, x, 1, 0, least), batch, least, columns)))
-    return Parts(with_unit_diagonal(op, left.real), left.imaginary), right
+    return ComplexParts(with_unit_diagonal(op, left.real), left.imaginary), right
 
 
 @complex_op("aten::linalg_lu")
@@ -110,7 +110,7 @@ def lu(op: Builder, A: Complex, *, pivot: bool = True) -> Any:
     found = _eliminated(op, parts(op, A))
     left, right = _both(op, found.lu)
     rows = permutation(op, found.order)
-    return joined(op, Parts(rows, _zeros(op, rows)), batch), joined(op, left, batch), joined(op, right, batch)
+    return joined(op, ComplexParts(rows, _zeros(op, rows)), batch), joined(op, left, batch), joined(op, right, batch)
 
 
 def _zeros(op: Builder, like: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def lu_unpack(
     if unpack_pivots:
         pivots = op.reshape(LU_pivots, (count(batch), LU_pivots.known_sizes[-1]))
         real = permutation(op, order_of(op, pivots, rows))
-        exchanged = joined(op, Parts(real, _zeros(op, real)), batch)
+        exchanged = joined(op, ComplexParts(real, _zeros(op, real)), batch)
     return exchanged, left, right
 
 
@@ -154,7 +154,7 @@ def slogdet(op: Builder, A: Complex) -> Any:
     return _scalars(op, found.sign, batch), op.reshape(found.log, batch), None, None
 
 
-def _scalars(op: Builder, x: Parts, batch: tuple[Size, ...]) -> Complex:
+def _scalars(op: Builder, x: ComplexParts, batch: tuple[Size, ...]) -> Complex:
     """One number for each matrix, from [batch, 1]."""
     flat = x.each(lambda part: op.reshape(sized(part, count(batch), 1), batch))
     return Complex.joined(op, flat.real, flat.imaginary)

@@ -13,32 +13,32 @@ from trueport.lower.complex.numbers import Complex, complex_op
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import slice_axis
 from trueport.lower.ops.complex.linalg import batch_of
-from trueport.lower.ops.complex.matrices import Parts, adjoint, div, joined, matmul, mul, parts, sub, where
+from trueport.lower.ops.complex.matrices import ComplexParts, adjoint, div, joined, matmul, mul, parts, sub, where
 from trueport.lower.ops.linalg.matrices import DOUBLE, identities, sized, smaller, upper_part
 from trueport.lower.tensor import Tensor
 
 
-def _conjugate(op: Builder, x: Parts) -> Parts:
-    return Parts(x.real, op.Neg(x.imaginary))
+def _conjugate(op: Builder, x: ComplexParts) -> ComplexParts:
+    return ComplexParts(x.real, op.Neg(x.imaginary))
 
 
-def _applied(op: Builder, v: Parts, tau: Parts, x: Parts) -> Parts:
+def _applied(op: Builder, v: ComplexParts, tau: ComplexParts, x: ComplexParts) -> ComplexParts:
     """(1 - tau * v @ v.H) @ x, with v [batch, rows, 1] and tau [batch, 1, 1]."""
     along = matmul(op, adjoint(op, v), x)
     return sub(op, x, mul(op, mul(op, v, tau), along))
 
 
-def _reflected(op: Builder, a: Parts) -> tuple[Parts, Parts]:
+def _reflected(op: Builder, a: ComplexParts) -> tuple[ComplexParts, ComplexParts]:
     """LAPACK's geqrf of [batch, rows, columns]: the reflections with R, and tau [batch, steps]."""
     batch, rows, columns = a.real.known_sizes
     steps = smaller(rows, columns)
     none = op.expand(op.const([[0.0]], DOUBLE), (batch, steps))
     places, lanes, step_places = op.range(rows), op.range(columns), op.range(steps)
     zero, one = op.const(0.0, DOUBLE), op.const(1.0, DOUBLE)
-    nothing = Parts(zero, zero)
+    nothing = ComplexParts(zero, zero)
 
     def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
-        a, taus = Parts(*states[:2]), Parts(*states[2:])
+        a, taus = ComplexParts(*states[:2]), ComplexParts(*states[2:])
         at = op.Reshape(k, op.ints(1))
         column = a.each(lambda x: op.Gather(x, k, axis=2))
         alpha = column.each(lambda x: op.Gather(x, at, axis=1))
@@ -50,23 +50,25 @@ def _reflected(op: Builder, a: Parts) -> tuple[Parts, Parts]:
         idle = op.And(op.Equal(rest, 0), op.Equal(alpha.imaginary, 0))
         beta = op.Where(idle, alpha.real, op.Where(op.Less(alpha.real, 0), length, op.Neg(length)))
         safe = op.Where(idle, one, beta)
-        tau = Parts(op.Div(op.Sub(beta, alpha.real), safe), op.Neg(op.Div(alpha.imaginary, safe)))
+        tau = ComplexParts(op.Div(op.Sub(beta, alpha.real), safe), op.Neg(op.Div(alpha.imaginary, safe)))
         tau = where(op, idle, nothing, tau)
-        tail = div(op, below, Parts(op.Sub(alpha.real, beta), alpha.imaginary))
-        v = where(op, op.Equal(places, k), Parts(one, zero), tail).each(lambda x: op.Unsqueeze(x, op.ints(2)))
+        tail = div(op, below, ComplexParts(op.Sub(alpha.real, beta), alpha.imaginary))
+        v = where(op, op.Equal(places, k), ComplexParts(one, zero), tail).each(lambda x: op.Unsqueeze(x, op.ints(2)))
         factor = _conjugate(op, tau).each(lambda x: op.Unsqueeze(x, op.ints(2)))
         changed = where(op, op.Greater(lanes, k), _applied(op, v, factor, a), a)
         first = where(op, op.Greater(places, k), tail, column)
-        first = where(op, op.Equal(places, k), Parts(beta, op.Mul(beta, 0)), first)
+        first = where(op, op.Equal(places, k), ComplexParts(beta, op.Mul(beta, 0)), first)
         a = where(op, op.Equal(lanes, k), first.each(lambda x: op.Unsqueeze(x, op.ints(2))), changed)
         taus = where(op, op.Equal(step_places, k), tau, taus)
         return [a.real, a.imaginary, taus.real, taus.imaginary]
 
     found = loop(op, op.size(steps), [a.real, a.imaginary, none, none], body)
-    return Parts(*found[:2]), Parts(*found[2:])
+    return ComplexParts(*found[:2]), ComplexParts(*found[2:])
 
 
-def _product_with(op: Builder, vectors: Parts, taus: Parts, x: Parts, *, adjoint_of_q: bool) -> Parts:
+def _product_with(
+    op: Builder, vectors: ComplexParts, taus: ComplexParts, x: ComplexParts, *, adjoint_of_q: bool
+) -> ComplexParts:
     """Q @ x, or Q.H @ x, of x [batch, rows, k]."""
     rows, steps = vectors.real.known_sizes[1], taus.real.known_sizes[1]
     places, zero, one = op.range(rows), op.const(0.0, DOUBLE), op.const(1.0, DOUBLE)
@@ -74,22 +76,22 @@ def _product_with(op: Builder, vectors: Parts, taus: Parts, x: Parts, *, adjoint
     def body(i: Tensor, states: list[Tensor]) -> list[Tensor]:
         k = i if adjoint_of_q else op.Sub(op.Sub(op.size(steps), 1), i)
         column = vectors.each(lambda x: op.Gather(x, k, axis=2))
-        v = where(op, op.Greater(places, k), column, Parts(zero, zero))
-        v = where(op, op.Equal(places, k), Parts(one, zero), v).each(lambda x: op.Unsqueeze(x, op.ints(2)))
+        v = where(op, op.Greater(places, k), column, ComplexParts(zero, zero))
+        v = where(op, op.Equal(places, k), ComplexParts(one, zero), v).each(lambda x: op.Unsqueeze(x, op.ints(2)))
         tau = taus.each(lambda x: op.Unsqueeze(op.Gather(x, op.Reshape(k, op.ints(1)), axis=1), op.ints(2)))
-        changed = _applied(op, v, _conjugate(op, tau) if adjoint_of_q else tau, Parts(*states))
+        changed = _applied(op, v, _conjugate(op, tau) if adjoint_of_q else tau, ComplexParts(*states))
         return [changed.real, changed.imaginary]
 
-    return Parts(*loop(op, op.size(steps), [x.real, x.imaginary], body))
+    return ComplexParts(*loop(op, op.size(steps), [x.real, x.imaginary], body))
 
 
-def _identity(op: Builder, like: Parts, width: Size) -> Parts:
+def _identity(op: Builder, like: ComplexParts, width: Size) -> ComplexParts:
     batch, rows = like.real.known_sizes[:2]
     real = identities(op, batch, rows, width)
-    return Parts(real, sized(op.Mul(real, 0), *real.known_sizes))
+    return ComplexParts(real, sized(op.Mul(real, 0), *real.known_sizes))
 
 
-def _taus(op: Builder, tau: Complex) -> Parts:
+def _taus(op: Builder, tau: Complex) -> ComplexParts:
     """[batch, steps] each."""
     sizes = tau.pairs.known_sizes
     column = parts(op, Complex(op.reshape(tau.pairs, (*sizes[:-1], 1, 2))))
@@ -107,14 +109,14 @@ def qr(op: Builder, A: Complex, mode: str = "reduced") -> Any:
     return joined(op, q, batch), joined(op, r, batch)
 
 
-def qr_of(op: Builder, a: Parts, *, complete: bool) -> tuple[Parts, Parts]:
+def qr_of(op: Builder, a: ComplexParts, *, complete: bool) -> tuple[ComplexParts, ComplexParts]:
     """Q and R of [batch, rows, columns]."""
     vectors, taus = _reflected(op, a)
     r = _triangle(op, vectors, complete=complete)
     return _product_with(op, vectors, taus, _identity(op, a, r.real.known_sizes[1]), adjoint_of_q=False), r
 
 
-def _triangle(op: Builder, vectors: Parts, *, complete: bool) -> Parts:
+def _triangle(op: Builder, vectors: ComplexParts, *, complete: bool) -> ComplexParts:
     total, rows, columns = vectors.real.known_sizes
     width = rows if complete else smaller(rows, columns)
     return vectors.each(lambda x: upper_part(op, sized(slice_axis(op, x, 1, 0, width), total, width, columns)))

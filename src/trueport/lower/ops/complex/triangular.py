@@ -13,7 +13,7 @@ from trueport.lower.complex.numbers import Complex, complex_op
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import broadcast, count
 from trueport.lower.ops.complex.linalg import batch_of
-from trueport.lower.ops.complex.matrices import Parts, adjoint, joined, matmul, mul, parts, sub, where
+from trueport.lower.ops.complex.matrices import ComplexParts, adjoint, joined, matmul, mul, parts, sub, where
 from trueport.lower.ops.linalg.lu import order_of
 from trueport.lower.ops.linalg.matrices import (
     DOUBLE,
@@ -33,14 +33,14 @@ from trueport.lower.ops.linalg.triangular import untouched
 from trueport.lower.tensor import Tensor
 
 
-def substituted(op: Builder, a: Parts, b: Parts, *, upper: bool, unit: bool) -> Parts:
+def substituted(op: Builder, a: ComplexParts, b: ComplexParts, *, upper: bool, unit: bool) -> ComplexParts:
     """x of a @ x = b; the other triangle of `a` is not looked at. [batch, n, n] and [batch, n, k]"""
     batch, n, columns = b.real.known_sizes
     beside = a.each(lambda x: upper_part(op, x, 1) if upper else lower_part(op, x, -1))
     nothing = op.expand(op.const([[[0.0]]], DOUBLE), (batch, n, columns))
 
     def body(i: Tensor, states: list[Tensor]) -> list[Tensor]:
-        x = Parts(*states)
+        x = ComplexParts(*states)
         k = op.Sub(op.Sub(op.size(n), 1), i) if upper else i
         at = op.Reshape(k, op.ints(1))
         row = sub(op, b.each(lambda y: op.Gather(y, at, axis=1)), matmul(op, _rows(op, beside, at), x))
@@ -49,27 +49,27 @@ def substituted(op: Builder, a: Parts, b: Parts, *, upper: bool, unit: bool) -> 
         x = where(op, where_row_is(op, n, k), row, x)
         return [x.real, x.imaginary]
 
-    return Parts(*loop(op, op.size(n), [nothing, nothing], body))
+    return ComplexParts(*loop(op, op.size(n), [nothing, nothing], body))
 
 
-def _rows(op: Builder, a: Parts, at: Tensor) -> Parts:
+def _rows(op: Builder, a: ComplexParts, at: Tensor) -> ComplexParts:
     return a.each(lambda x: op.Gather(x, at, axis=1))
 
 
-def _divided(op: Builder, a: Parts, b: Parts) -> Parts:
+def _divided(op: Builder, a: ComplexParts, b: ComplexParts) -> ComplexParts:
     """NaN where the divisor is zero, in both parts."""
     square = op.Add(op.Mul(b.real, b.real), op.Mul(b.imaginary, b.imaginary))
-    return mul(op, a, Parts(b.real, op.Neg(b.imaginary))).each(lambda x: op.Div(x, square))
+    return mul(op, a, ComplexParts(b.real, op.Neg(b.imaginary))).each(lambda x: op.Div(x, square))
 
 
-def _flipped(op: Builder, a: Parts, conjugate: bool = False) -> Parts:
+def _flipped(op: Builder, a: ComplexParts, conjugate: bool = False) -> ComplexParts:
     """The transposed matrices, or the adjoint ones."""
     batch, rows, columns = a.real.known_sizes
     turned = adjoint(op, a).each(lambda x: sized(x, batch, columns, rows))
-    return turned if conjugate else Parts(turned.real, sized(op.Neg(turned.imaginary), batch, columns, rows))
+    return turned if conjugate else ComplexParts(turned.real, sized(op.Neg(turned.imaginary), batch, columns, rows))
 
 
-def _together(op: Builder, a: Complex, b: Complex) -> tuple[tuple[Size, ...], Parts, Parts]:
+def _together(op: Builder, a: Complex, b: Complex) -> tuple[tuple[Size, ...], ComplexParts, ComplexParts]:
     """The batch that both are broadcast to, and both in it."""
     batch = broadcast(batch_of(a), batch_of(b))
     one, other = (parts(op, Complex(op.expand(z.pairs, (*batch, *z.pairs.known_sizes[-3:])))) for z in (a, b))
@@ -103,22 +103,22 @@ def triangular_solve(
     return joined(op, substituted(op, a, b, upper=upper, unit=unitriangular), batch), given
 
 
-def _cholesky_factor(op: Builder, a: Parts) -> tuple[Parts, Tensor]:
+def _cholesky_factor(op: Builder, a: ComplexParts) -> tuple[ComplexParts, Tensor]:
     """The lower factor of [batch, n, n], of which the lower triangle is read, and [batch] LAPACK's info."""
     batch, n = a.real.known_sizes[:2]
     info = op.expand(op.const([0], INT64), (batch,))
     places, zero = op.range(n), op.const(0.0, DOUBLE)
 
     def body(k: Tensor, states: list[Tensor]) -> list[Tensor]:
-        before, info = Parts(*states[:2]), states[2]
+        before, info = ComplexParts(*states[:2]), states[2]
         column = before.each(lambda x: op.Gather(x, k, axis=2))
         square = op.Gather(column.real, k, axis=1)
         failed = op.Not(op.Greater(square, zero))
         root = op.Unsqueeze(op.Sqrt(square), op.ints(1))
-        below = where(op, op.Greater(places, k), column.each(lambda x: op.Div(x, root)), Parts(zero, zero))
+        below = where(op, op.Greater(places, k), column.each(lambda x: op.Div(x, root)), ComplexParts(zero, zero))
         upright = below.each(lambda x: op.Unsqueeze(x, op.ints(2)))
-        lying = Parts(op.Unsqueeze(below.real, op.ints(1)), op.Neg(op.Unsqueeze(below.imaginary, op.ints(1))))
-        here = where(op, op.Equal(places, k), Parts(root, op.Mul(root, 0)), below)
+        lying = ComplexParts(op.Unsqueeze(below.real, op.ints(1)), op.Neg(op.Unsqueeze(below.imaginary, op.ints(1))))
+        here = where(op, op.Equal(places, k), ComplexParts(root, op.Mul(root, 0)), below)
         placed = where(op, op.GreaterOrEqual(places, k), here, column).each(lambda x: op.Unsqueeze(x, op.ints(2)))
         after = where(op, op.Equal(places, k), placed, sub(op, before, mul(op, upright, lying)))
         info = op.Where(op.And(failed, op.Equal(info, 0)), op.Add(k, 1), info)
@@ -128,7 +128,7 @@ def _cholesky_factor(op: Builder, a: Parts) -> tuple[Parts, Tensor]:
 
     real, imaginary, info = loop(op, op.size(n), [a.real, a.imaginary, info], body)
     looked_at = op.And(op.Equal(down(op, n), op.range(n)), op.Not(untouched(op, info, n)))
-    found = Parts(real, op.Where(looked_at, zero, imaginary))
+    found = ComplexParts(real, op.Where(looked_at, zero, imaginary))
     found = where(op, untouched(op, info, n), a, found)
     return found.each(lambda x: lower_part(op, sized(x, *a.real.known_sizes))), info
 
@@ -167,16 +167,16 @@ def cholesky_inverse(op: Builder, self: Complex, upper: bool = False) -> Complex
     """
     batch, factor, n = batch_of(self), parts(op, self), self.pairs.known_sizes[-2]
     one = identities(op, count(batch), n)
-    b = Parts(one, sized(op.Mul(one, 0), *one.known_sizes))
+    b = ComplexParts(one, sized(op.Mul(one, 0), *one.known_sizes))
     lower = _flipped(op, factor, conjugate=True) if upper else factor
     inverse = substituted(op, lower, b, upper=False, unit=False)
     off_diagonal = op.Sub(1, identity(op, n))
     phase = inverse.imaginary
-    inverse = Parts(inverse.real, sized(op.Mul(phase, off_diagonal), *inverse.real.known_sizes))
+    inverse = ComplexParts(inverse.real, sized(op.Mul(phase, off_diagonal), *inverse.real.known_sizes))
     product = matmul(op, _flipped(op, inverse, conjugate=True), inverse)
     is_last = op.And(*(op.Equal(places, op.Sub(op.size(n), 1)) for places in (down(op, n), op.range(n))))
     as_it_is = op.Mul(inverse.real, op.Neg(phase) if upper else phase)
-    product = Parts(product.real, op.Where(is_last, as_it_is, product.imaginary))
+    product = ComplexParts(product.real, op.Where(is_last, as_it_is, product.imaginary))
     return joined(op, product.each(lambda x: sized(x, *one.known_sizes)), batch)
 
 

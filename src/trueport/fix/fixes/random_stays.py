@@ -8,7 +8,7 @@ from trueport.fix.base import Fix
 from trueport.fix.case import Case, Proposal
 
 
-class RandomKept(Fix):
+class RandomStays(Fix):
     """`--random onnx`: noise that is part of the model stays random in the exported one, and is compared as such.
 
     Dropout is another matter (it is switched off in eval()), and is answered before this by the order of the names.
