@@ -15,7 +15,7 @@ from trueport.load.values import LeafKind
 from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import like_offsets
 
-_TIMES_LARGE = 1e4
+_TIMES_LARGE = 30.0
 _MANY = 37
 """Rounds that a loop of a number given to it should also run: faults may show after the first dozen."""
 

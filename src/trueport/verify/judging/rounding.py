@@ -4,7 +4,7 @@ The rule, which decides what rounding can excuse:
 
 1. *Exact*: an operator that copies, picks, fills, compares, or does one operation of IEEE arithmetic (`+`, `*`, `/`,
    `sqrt`) has one right answer, to the last bit. It hands on what its operands were moved by, and adds nothing. So a
-   mask of -1e9 is -1e9, and a value that equals a threshold equals it.
+   mask of -1e9 is -1e9, and a value that equals a threshold equals it. A product of complex numbers is none of these.
 2. *Functions* (`exp`, `tanh`, `softmax`) may be off by a few last bits of their result.
 3. *Sums* (products of matrices, convolutions, means, norms) may be added up in any order: as if each of their operands
    were off by its last bit. Where every partial sum is exact, as with whole numbers that are not too large, they add
@@ -54,6 +54,8 @@ _PICKING = frozenset(
     " remainder _local_scalar_dense item".split()
 )
 """Nothing is computed: elements are copied, picked, filled in, or cut off."""
+_OF_COMPLEX_PARTS = frozenset("mul div reciprocal square sqrt abs sign sgn".split())
+"""Of complex numbers these are sums of products of their parts, which round on the way."""
 _BITS_OF_A_FUNCTION = 4.0
 _ROUND = 1 << 8
 """A result of no more digits than this (1, 0.5, 0.125) is taken for exact: `sigmoid(0)` is a half everywhere."""
@@ -73,9 +75,10 @@ class RoundedOtherwise(EagerMode):
         name = func.overloadpacket.__name__
         plain = name.removeprefix("_foreach_").rstrip("_")
         given = list(_floats((*args, *kwargs.values())))
-        if plain in _PICKING or _only_looks(func) or not given:
+        of_parts = plain in _OF_COMPLEX_PARTS and any(tensor.is_complex() for tensor in given)
+        if (plain in _PICKING and not of_parts) or _only_looks(func) or not given:
             return func(*args, **kwargs)
-        if plain in _ARITHMETIC and all(tensor.dtype.itemsize >= 4 for tensor in given):
+        if plain in _ARITHMETIC and not of_parts and all(tensor.dtype.itemsize >= 4 for tensor in given):
             return func(*args, **kwargs)
         kind = _kind(plain)
         self.decomposed |= kind is _Kind.DECOMPOSITION
