@@ -273,7 +273,7 @@ class Check:
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
-        return replace(numbers, sized_by_values=watched.sized_by_values)
+        return replace(numbers, sized_by_values=watched.sized_by_values, loops=self.work.loops)
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""

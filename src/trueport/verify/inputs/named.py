@@ -40,6 +40,8 @@ class Named:
     """How many rows each table has that something looks up."""
     sized_by_values: bool = False
     """Whether an integer may be the size of something."""
+    loops: bool = False
+    """Whether values may say how many rounds a loop makes."""
 
     @property
     def steps(self) -> tuple[float, ...]:

@@ -223,7 +223,7 @@ def _floats(
         case Family.ONES:
             drawn = torch.ones_like(normal)
         case Family.LARGE:  # every other time so large that a loop which halves it makes many rounds
-            drawn = normal * large * (_TIMES_LARGE if nth % 2 and example.dtype.itemsize >= 4 else 1)
+            drawn = normal * large * (_TIMES_LARGE if named.loops and nth % 2 else 1)
         case Family.TINY:
             drawn = normal * 1e-4
         case Family.NEGATED:
