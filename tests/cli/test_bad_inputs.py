@@ -211,7 +211,7 @@ USAGE = [
     # targets
     *[("check", target, *X) for target in (
         "raising.py:Net", "exiting.py:Net", "ending.py:Net", "recursive.py:Net", "wrong_syntax.py:Net", "zeros.py:Net",
-        "no_encoding.py:Net", "without_models.py", "without_models.py:Net", "folder.py:Net", "missing.py:Net", "", ":",
+        "no_encoding.py:Net", "without_models.py", "without_models.py:Net", "folder.py:Net", "nan.py:Net", "", ":",
         "missing.mod:Net", "bad_model.py:", "bad_model.py:Net()", "bad_model.py:torch", "bad_model.py:Nets",
         "C:\\Users\\x.py:Net", "bad_model.py:\udcff", "\udcff.py:Net", "garbage.pt2", "missing.pt2",
         "json:JSONDecoder", "bad_model.py:nn.Linear",

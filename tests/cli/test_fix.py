@@ -136,7 +136,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(model: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "arguments", [["model.py:Nett", "-i", "x:Nx4"], ["missing.py:Net"], ["model.py:Net", "--dim", "N"]]
+    "arguments", [["model.py:Nett", "-i", "x:Nx4"], ["nan.py:Net"], ["model.py:Net", "--dim", "N"]]
 )
 def test_faults_of_the_request(model: Path, arguments: list[str]) -> None:
     shown = fix(*arguments)

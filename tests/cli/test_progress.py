@@ -110,7 +110,7 @@ class TestBeforeTheWork:
             ["check", "m.py:Net", "--nosuch"],
             ["check", "m.py:Net", "--timeout", "-1"],
             ["verify", "missing.onnx", "m.py:Net"],
-            ["check", "missing.py:Net"],
+            ["check", "nan.py:Net"],
             ["check"],
         ],
         ids=" ".join,

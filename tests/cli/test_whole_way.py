@@ -76,7 +76,7 @@ def test_check_writes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["model.py:Nett", "-i", "x:2x3"], ["missing.py:Net", "-i", "x:2x3"], ["model.py:Net", "-i", "z:2x3"]],
+    [["model.py:Nett", "-i", "x:2x3"], ["nan.py:Net", "-i", "x:2x3"], ["model.py:Net", "-i", "z:2x3"]],
     ids=["unknown class", "missing file", "unknown input"],
 )
 def test_a_request_that_makes_no_sense_is_told_with_a_code(arguments: list[str]) -> None:

@@ -49,7 +49,7 @@ def several(x):
     ],
     ids="values length in get list pop-setdefault items unpacked copied".split(),
 )
-def test_uses_of_a_key_that_may_be_missing(make, use):
+def test_uses_of_a_key_that_may_be_nan(make, use):
     def model(x):
         return use(make(x), x)
 

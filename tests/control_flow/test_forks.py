@@ -157,7 +157,7 @@ def test_an_error_that_is_caught_in_each_round(continues):
     assert_kept_alive(model, first, others, dynamic_shapes=ROWS, loops=1)
 
 
-def test_an_index_and_a_key_that_may_be_missing():
+def test_an_index_and_a_key_that_may_be_nan():
     def model(t):
         items, table = [1.0, 2.0, 3.0], {1: 10.0, 5: 20.0}
         try:

@@ -59,8 +59,8 @@ class Builder:
         """What translations have to say about the calls that they translated."""
         self.used: Container[object] | None = None
         """The captured values that something reads; None where nobody knows."""
-        self.never_missing: set[Tensor] = set()
-        """The inputs of the model, and what is known to be no NaN where those are none (missing.py)."""
+        self.never_nan: set[Tensor] = set()
+        """The inputs of the model, and what is known to be no NaN where those are none (nan.py)."""
         self._taken = taken_names if taken_names is not None else set()
         self._count = 0
         self._metadata: dict[str, str] = {}

@@ -38,7 +38,7 @@ BY_DESIGN: tuple[ByDesign, ...] = (
         ("amax", "amin", "aminmax", "max", "min", "argmax", "argmin", "linalg_vector_norm"),
         NAN,
         "eager gives NaN and its place; ONNX Runtime passes over it. So it is where NaN only comes from the input; "
-        "where the model may make it itself (log, sqrt, a quotient, what a loop carries) it is looked for (missing.py)",
+        "where the model may make it itself (log, sqrt, a quotient, what a loop carries) it is looked for (nan.py)",
         "a check reads everything again: a maximum took 3 to 6 times as long (0.14 and 0.83 ms on 2 million floats), "
         "argmax 1.6 to 5 times",
     ),

@@ -116,7 +116,7 @@ class Lowering:
             found.append(Tensor(self.op, given.name, onnx_dtype(value.dtype), sizes))
         for given, tensor in zip(self.graph.inputs, found, strict=True):
             self.bind(given.value, tensor)
-        self.op.never_missing.update(found)
+        self.op.never_nan.update(found)
         return found
 
     def outputs(self) -> list[Tensor]:

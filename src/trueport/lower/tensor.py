@@ -135,7 +135,7 @@ class Emitter(Protocol):
     """What is asked of `Builder` by those whom it asks itself: size arithmetic, exact functions, tensors."""
 
     scope: Scope
-    never_missing: set[Tensor]
+    never_nan: set[Tensor]
 
     @property
     def sizes(self) -> SizeArithmetic: ...

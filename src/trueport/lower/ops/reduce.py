@@ -10,7 +10,7 @@ import torch
 
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
-from trueport.lower.missing import may_be_missing
+from trueport.lower.nan import may_be_nan
 from trueport.lower.ops.axes import axes_of, axis_of, broadcast, count
 from trueport.lower.table import op, taken_apart
 from trueport.lower.tensor import Operand, Tensor
@@ -167,16 +167,23 @@ def _extreme(op: Builder, name: str, self: Tensor, dim: Axes, keepdim: bool) -> 
     if self.dtype == BOOL:
         return op.cast(reduced(op, name, op.cast(self, ir.DataType.INT32), dim, keepdim), BOOL)
     found = reduced(op, name, self, dim, keepdim)
-    if not (self.rank and self.element.is_floating_point() and may_be_missing(self)):
+    if not (self.rank and self.element.is_floating_point() and may_be_nan(self)):
         return found
-    any_missing = op.cast(reduced(op, "ReduceMax", _missing(op, self), dim, keepdim), BOOL)
-    return op.Where(any_missing, op.const(float("nan"), self.element), found)
+    any_nan = op.cast(reduced(op, "ReduceMax", _is_nan(op, self), dim, keepdim), BOOL)
+    return op.Where(any_nan, op.const(float("nan"), self.element), found)
 
 
-def _missing(op: Builder, self: Tensor) -> Tensor:
+def _is_nan(op: Builder, self: Tensor) -> Tensor:
     found = op.cast(op.IsNaN(self), ir.DataType.UINT8)
     found.settle(self.sizes)
     return found
+
+
+def nan_along(op: Builder, self: Tensor, axis: int, keepdims: int) -> tuple[Tensor, Tensor]:
+    """Whether there is a NaN along an axis, and where the first one is."""
+    is_nan = _is_nan(op, self)
+    any_nan = op.cast(op.ReduceMax(is_nan, op.ints(axis), keepdims=keepdims), BOOL)
+    return any_nan, op.ArgMax(is_nan, axis=axis, keepdims=keepdims)
 
 
 def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -193,11 +200,10 @@ def _position(op: Builder, name: str, self: Tensor, dim: int | None, keepdim: bo
 def _place(op: Builder, name: str, self: Tensor, axis: int, keepdims: int) -> Tensor:
     """Of the first NaN, where there is one."""
     found: Tensor = getattr(op, name)(self, axis=axis, keepdims=keepdims)
-    if not (self.element.is_floating_point() and may_be_missing(self)):
+    if not (self.element.is_floating_point() and may_be_nan(self)):
         return found
-    missing = _missing(op, self)
-    any_missing = op.cast(op.ReduceMax(missing, op.ints(axis), keepdims=keepdims), BOOL)
-    return op.Where(any_missing, op.ArgMax(missing, axis=axis, keepdims=keepdims), found)
+    any_nan, first = nan_along(op, self, axis, keepdims)
+    return op.Where(any_nan, first, found)
 
 
 @op("aten::any", "aten::any.dim", "aten::any.dims")

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import axis_of, count, floor_div, to_front
+from trueport.lower.ops.reduce import nan_along
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -103,10 +104,8 @@ def _median(op: Builder, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor,
     if not self.rank or not self.element.is_floating_point():
         return _kth(op, self, half, dim, keepdim)
     axis = axis_of(dim, self.rank)
-    missing = op.cast(op.IsNaN(self), ir.DataType.UINT8)
-    any_missing = op.cast(op.ReduceMax(missing, op.ints(axis), keepdims=1), BOOL)
-    middle = _kth(op, self, half, dim, True)[1]
-    places = op.Where(any_missing, op.ArgMax(missing, axis=axis, keepdims=1), middle)
+    any_nan, first_nan = nan_along(op, self, axis, keepdims=1)
+    places = op.Where(any_nan, first_nan, _kth(op, self, half, dim, True)[1])
     values = op.GatherElements(self, places, axis=axis)
     if keepdim:
         return values, places

@@ -31,9 +31,9 @@ _LARGE = 1 << 20
 """Weights of more elements are not read for this; a mask of infinities has fewer."""
 
 
-def may_be_missing(tensor: Tensor) -> bool:
+def may_be_nan(tensor: Tensor) -> bool:
     """By what has made it, and what that was made of."""
-    known, seen = tensor.builder.never_missing, {tensor}
+    known, seen = tensor.builder.never_nan, {tensor}
     waiting = [tensor]
     while waiting:
         each = waiting.pop()
