@@ -8,8 +8,8 @@ with what it carried the last time, and one traced round shows that this still h
        loop carries it finds out anew.
     2. Only kinds are remembered (dtype, which sizes change, a lower bound), no values: those of the last time are gone.
        A size or a tensor is kept only if it is older than the outermost loop.
-    3. Carrying too much is no fault, but may be refused where less is not. So a loop that fails with what is remembered
-       begins once more without.
+    3. Carrying too much is no fault, but may be refused where less is not. So an outermost loop that fails while
+       something is remembered in it begins once more without.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ from trueport.source import Place
 _NUMBERS = (bool, int, float, *SYMBOLIC_NUMBERS)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outermost:
-    """Points in the trace at which the outermost of several loops began."""
+    """The outermost of several loops: the points in the trace at which it began."""
 
     symbols: int
     writes: int
+    remembers: bool = True
+    remembered: bool = False
+    """Whether a loop in it began with what it carried the last time."""
 
 
 @dataclass
@@ -58,9 +61,6 @@ class LastTime:
         self._begun[place] += 1
         return self._inner.setdefault((place, self._begun[place]), LastTime(self.outermost))
 
-    def forget(self) -> None:
-        self.names, self.bases = {}, []
-
     def remember(self, plan: Plan) -> None:
         """A loop has settled."""
         self.names = {slot.name: slot for slot in plan.slots if _is_simple(slot)}
@@ -69,7 +69,10 @@ class LastTime:
         self.bases = [base for base in bases if is_old(plan.tracer.memory_of(base), self.outermost.writes)]
 
     def begin(self, plan: Plan) -> bool:
-        """Have a loop carry what it carried the last time; True where there is something to carry."""
+        """Have a loop carry what it carried the last time; True where there was something."""
+        if not self.outermost.remembers:
+            return False
+        found = bool(self.bases)
         for slot in plan.slots:
             known = self.names.get(slot.name)
             if known is not None and slot.leaves is None:
@@ -77,11 +80,13 @@ class LastTime:
                 leaf = self._now(known.leaves[0], slot.before, plan)
                 if leaf is not None:
                     _carry(slot, leaf, known, plan)
+                    found = True
         for base in self.bases:
             slot = Slot("a tensor", base)
             _carry(slot, carried(base), slot, plan)
             plan.bases[id(base)] = (base, slot)
-        return bool(self.bases) or any(slot.leaves is not None for slot in plan.slots)
+        self.outermost.remembered |= found
+        return found
 
     def _now(self, known: Carried, before: Any, plan: Plan) -> Carried | None:
         """What was carried the last time, beginning with another value; None where it does not fit."""

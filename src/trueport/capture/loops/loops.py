@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -64,25 +65,28 @@ class Loops:
     def run(self, step: Step, state: BlockNames, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
         """False where the first round is another than the others: it has to be traced on its own."""
         place = self._tracer.places.here()
-        if self._running:
-            last_time = self._running[-1].inner(place)
-        else:
-            outermost = Outermost(self._tracer.symbols.shapes.mark(), self._tracer.writes.mark())
-            last_time = LastTime(outermost)
-        with self._control.forks.running(None):
+
+        def traced(last_time: LastTime) -> bool:
             self._running.append(last_time)
             try:
-                plan = Plan(self._control, state, place, blocks)
-                if last_time.begin(plan):
-                    with contextlib.suppress(ExportError):
-                        return self._run(plan, last_time, True, step, trips, first)
-                    plan = Plan(self._control, state, place, blocks)
-                return self._run(plan, last_time, False, step, trips, first)
+                return self._attempts(Plan(self._control, state, place, blocks), last_time, step, trips, first)
             finally:
                 self._running.pop()
 
-    def _run(self, plan: Plan, last_time: LastTime, known: bool, step: Step, trips: Any, first: Any) -> bool:
-        """`known` is whether the plan began with what the loop carried the last time."""
+        with self._control.forks.running(None):
+            if self._running:
+                return traced(self._running[-1].inner(place))
+            outermost = Outermost(self._tracer.symbols.shapes.mark(), self._tracer.writes.mark())
+            try:
+                return traced(LastTime(outermost))
+            except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError) as failure:
+                if not outermost.remembered:
+                    raise
+                self._tracer.swallowed.forget(failure)
+            return traced(LastTime(replace(outermost, remembers=False)))
+
+    def _attempts(self, plan: Plan, last_time: LastTime, step: Step, trips: Any, first: Any) -> bool:
+        known = last_time.begin(plan)
         rounds, learner = Rounds(plan), Learner(plan)
         first_round = False
         for _ in range(limits.LOOP_ATTEMPTS):
