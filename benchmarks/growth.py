@@ -1,7 +1,8 @@
 """`python -m benchmarks.growth`: how the cost of an export grows with the control flow of a model.
 
 Each family is one program at several sizes: so many functions that decide, loops within loops, arms of an `elif`. Each
-is exported twice in a process of its own without the check; the seconds are the processor's, of the second export.
+is exported four times in a process of its own without the check; the seconds are the processor's, the best of all
+exports but the first.
 `traces` counts how often the whole model was traced, `rounds` how often the body of a loop was, over all traces.
 `written` says whether ONNX could read the file back, or with which code the model was refused. A run that takes more
 than the limit is ended.
