@@ -28,7 +28,7 @@ from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import FlattenOutputs, Reference, RunEager
 from trueport.verify.judging.steps import moved_steps
-from trueport.verify.results import Budget, CheckResult
+from trueport.verify.results import EXPORTED, CheckResult
 from trueport.verify.runtime.onnx_program import Laboratory, Lower
 from trueport.verify.runtime.sandbox import shared_worker
 from trueport.verify.unchecked import with_indices_checked
@@ -49,6 +49,7 @@ def check_exported(
     **options: Unpack[Options],
 ) -> CheckResult:
     """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
+    budget = options.setdefault("budget", EXPORTED)
     laboratory = Laboratory(lower, shared_worker(), limits_for(job))
     with uncollected():
         calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
@@ -65,7 +66,6 @@ def check_exported(
             return None
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
-        budget = options.get("budget", Budget())
         return ArmCheck(graph, localiser, budget.arms).findings(decisions, [by_name(values) for values in inputs])
 
     found = check_model(

@@ -105,6 +105,10 @@ _FEW_ATTEMPTS = 24
 _OF_AN_ATTEMPT = 250
 """Units of a run in which every test is measured, besides those of the run itself."""
 
+EXPORTED = Budget(inputs=40, units=80_000, units_of_an_operator=250, search_units=300_000)
+"""For a file of our own, each of whose calls was run by itself as well. Of a foreign file nothing is known but what the
+inputs show."""
+
 THOROUGH = Budget(
     needed=1_000,
     needed_units=600_000_000,
