@@ -43,6 +43,7 @@ from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
+from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Work, nodes_of
 from trueport.verify.judging.comparing import Allowed, Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
@@ -273,12 +274,18 @@ class Check:
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
-        return replace(numbers, sized_by_values=watched.sized_by_values, loops=self.work.loops)
+        return replace(
+            numbers,
+            sized_by_values=watched.sized_by_values,
+            has_cells=watched.has_cells,
+            trusts_offsets=watched.trusts_offsets,
+        )
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""
         left = self.budget.of_inputs(self.work)
         needed = float(self.budget.needed_units)
+        tried: set[object] = set()
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         for candidate in self._worth_trying(drawn):
             if self.failed():
@@ -291,6 +298,9 @@ class Check:
                     break
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
+            if (content := small_content(candidate.values)) is not None and content in tried:
+                continue
+            tried.add(content)
             if self._is_late("some of the drawn inputs were not tried"):
                 break
             left, needed = left - cost, needed - cost
