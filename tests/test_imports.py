@@ -8,6 +8,7 @@ Read from the syntax tree, so that imports inside functions and under TYPE_CHECK
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,6 +58,8 @@ ONE_THING_ONE_FILE = ("diagnostics/rules",)
 KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
 """The API (with the two files that it is split into) and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "progress")
+STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress")
+"""What their `__init__` or their place in the house promises; anybody can read them without knowing another library."""
 HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime", "numpy", "transformers"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -217,6 +220,21 @@ def test_only_the_command_line_and_the_package_itself_know_the_api() -> None:
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in WITHOUT_TORCH], ids=name_of)
 def test_light_rooms_import_nothing_heavy(file: Path) -> None:
     assert not HEAVY & set(imported_at_once(ast.parse(file.read_text())))
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in STANDARD_LIBRARY_ONLY], ids=name_of)
+def test_rooms_of_the_standard_library_import_no_other(file: Path) -> None:
+    packages = {name.partition(".")[0] for name, _ in imports(ast.parse(file.read_text()))}
+    assert packages - {"trueport"} <= sys.stdlib_module_names
+
+
+def test_a_room_that_promises_the_standard_library_only_is_held_to_it() -> None:
+    promising = {
+        room_of(file)
+        for file in FILES
+        if "standard library only" in (ast.get_docstring(ast.parse(file.read_text())) or "").lower()
+    }
+    assert promising <= set(STANDARD_LIBRARY_ONLY)
 
 
 def test_the_sandboxed_child_imports_nothing_of_ours() -> None:
