@@ -30,9 +30,9 @@ from trueport.report.versions import installed_versions
 from trueport.run import Run
 from trueport.torch_internals import overloads_of
 from trueport.verify.any_file import check_any_file
-from trueport.verify.check import checking_options
 from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
+from trueport.verify.options import Options
 from trueport.verify.runtime.sandbox import warm_up
 
 DEFAULT_OPSET = 20
@@ -88,9 +88,8 @@ def export(
         refuse_output(path, overwrite)
     refuse_opset(opset_version)
     refuse_checking(seed, rtol, atol)
-    asked = checking_options(thorough, seed, rtol, atol, nonfinite)
-    if counterexample is not None:
-        asked["evidence"] = Evidence(Path(counterexample), with_model=True)
+    evidence = None if counterexample is None else Evidence(Path(counterexample), with_model=True)
+    asked = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
     run = Run(opset_version or DEFAULT_OPSET, _translations(custom_translation_table), _state(state), verify, asked)
     run.random = _random(random)
     run.source, run.source_root = source, _folder(source_root)
@@ -178,11 +177,10 @@ def verify(
     found = [summary.of_a_file(finding) for finding in examined.diagnostics]
     checked = None
     if not any(finding.is_error for finding in found):
-        asked = checking_options(thorough, seed, rtol, atol, nonfinite)
-        if counterexample is not None:
-            asked["evidence"] = Evidence(Path(counterexample))
+        evidence = None if counterexample is None else Evidence(Path(counterexample))
+        asked = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
         progress.stage("verify")
-        checked = check_any_file(target, job, examined, _state(state) is StateMode.FROZEN, **asked)
+        checked = check_any_file(target, job, examined, asked, _state(state) is StateMode.FROZEN)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
 

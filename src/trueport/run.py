@@ -10,7 +10,7 @@ import gc
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,9 @@ from trueport.report import Report
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumptions import SizesJudged, judge_sizes
-from trueport.verify.check import Options
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
+from trueport.verify.options import Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
 
@@ -167,7 +167,8 @@ class Run:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
         something is wrong. None, and the findings as they were, where that is no better."""
         before, self.found = self.found, list(settled)
-        evidence = self.checking.pop("evidence", None)  # what is kept there is the first attempt's
+        evidence = self.checking.evidence
+        self.checking = replace(self.checking, evidence=None)  # what is kept there is the first attempt's
         try:
             with self.stage("capture"), uncollected():
                 graph = self._capture(job, examined, libraries=True)
@@ -224,12 +225,6 @@ class Run:
         return graph
 
     def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
-        asked: Options = {
-            **self.checking,
-            "extra_sizes": judged.must_try,
-            "extra_values": judged.must_try_values,
-            "admits": judged.admits,
-        }
         state = Snapshot(job.model)
         with temporary.folder() as folder:
             path = _written_to_check(model, folder)
@@ -247,7 +242,8 @@ class Run:
                 Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
                 opset=self.opset,
                 custom=self.custom,
-                **asked,
+                options=self.checking,
+                judged=judged,
             )
 
     def _check_distribution(self, path: Path, job: Job, graph: Graph, state: Snapshot) -> CheckResult:
@@ -258,7 +254,7 @@ class Run:
             lambda eager: _expected(graph, eager),
             carried_outputs(graph),
             graph.lifted,
-            self.checking.get("seed", 0),
+            self.checking.seed,
         )
         if not checked.agrees:  # there will be no exported model that draws anything
             self.found = [finding for finding in self.found if not isinstance(finding, RandomKept)]
