@@ -40,7 +40,7 @@ INSIDE = {
         "torch_calls returned trace"
     ).split(),
     "verify": (
-        "runtime inputs decisions judging faults calls options results assumptions answers unchecked "
+        "runtime inputs decisions judging faults calls options results assumed answers unchecked "
         "check fitted distribution in_turn foreign exported any_file"
     ).split(),
 }

@@ -16,7 +16,7 @@ from trueport.examine.garbage import uncollected
 from trueport.load.job import Job
 from trueport.lower.lower import CustomTable
 from trueport.source import line_of
-from trueport.verify.assumptions import SizesJudged, first_broken, readable
+from trueport.verify.assumed.sizes import TraceJudged, first_broken, readable
 from trueport.verify.calls import check_calls
 from trueport.verify.check import check_model, limits_for
 from trueport.verify.decisions.kept_alive import kept_alive
@@ -48,7 +48,7 @@ def check_exported(
     opset: int,
     custom: CustomTable | None = None,
     options: Options,
-    judged: SizesJudged,
+    judged: TraceJudged,
 ) -> CheckResult:
     """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
     laboratory = Laboratory(lower, shared_worker(), limits_for(job))
