@@ -95,7 +95,7 @@ def _advised(finding: Diagnostic) -> Diagnostic:
     """Whoever made the file, it is not the translation of ours that is to be mended."""
     if not isinstance(finding, WrongShape | WrongDtype | WrongValues | RuntimeRefusesInput) or not finding.is_error:
         return finding
-    lost = any(fact.startswith(ONLY_HERE) for fact in finding.seen)
+    lost = ONLY_HERE in finding.facts
     why = "the file has one way of this line only; `trueport export` keeps all of them" if lost else ""
     return replace(finding, fix=why or "export the model again with `trueport export`, which compares what it writes")
 
