@@ -13,7 +13,7 @@ from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told
 from trueport.cli.portable import fix_portable
 from trueport.cli.request import model_options, parse_ranges
 from trueport.cli.trial import trials
-from trueport.cli.working import working
+from trueport.cli.working import working, working_options
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
@@ -31,7 +31,10 @@ from trueport.fix.writing import write_changes
     "--portable", is_flag=True, help="Write branches and loops so that torch.export takes them, too (torch.cond)."
 )
 @checking_options
-def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) -> None:
+@working_options
+def fix(
+    target: str, diff: bool, portable: bool, debug: bool, quiet: bool, timeout: float | None, **options: Any
+) -> None:
     """Find edits of the source of TARGET with which it exports faithfully, and show them as a diff.
 
     Each is tried before it is shown: on a copy, which is exported, checked, and held against what eager gave before.
@@ -43,9 +46,9 @@ def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) ->
     with told_plainly(debug):
         if portable:
             take_checking(options)
-            raise SystemExit(fix_portable(target, diff, **options))
+            raise SystemExit(fix_portable(target, diff, quiet, timeout, **options))
         command = command_of(target, **options)
-        with working(f"looking for a fix of {target}"), trials() as trial:
+        with working(f"looking for a fix of {target}", quiet, timeout), trials() as trial:
             sought = find_fixes(command, trial)
         if sought.before.unusable:
             found = sought.before.report.diagnostics
