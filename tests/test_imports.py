@@ -295,3 +295,14 @@ def test_what_opens_a_symbolic_number(code: str) -> None:
 @pytest.mark.parametrize("code", ["node.expr", "x.node.args", "FakeTensorMode(shape_env=shapes)", "number.expr"])
 def test_what_does_not_open_one(code: str) -> None:
     assert not list(insides_of_symbolic_numbers(ast.parse(code)))
+
+
+BY_DEPTH = {"examine/limits.py"}
+"""Whose `__enter__` is called by the `with` itself, and by nobody in between."""
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if name_of(file) not in BY_DEPTH], ids=name_of)
+def test_nothing_depends_on_how_many_calls_lie_between(file: Path) -> None:
+    """A wrapper would break it without a word. Who called is told by code or by file (`capture/stops/places.py`)."""
+    calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+    assert not [call.lineno for call in calls if dotted(call.func) == "sys._getframe" and call.args]
