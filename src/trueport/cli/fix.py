@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.checking import Checking, checking_options
 from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told_plainly
 from trueport.cli.portable import fix_portable
 from trueport.cli.request import model_options, parse_ranges
@@ -45,7 +45,7 @@ def fix(
     """
     with told_plainly(debug):
         if portable:
-            take_checking(options)
+            Checking.taken_from(options)
             raise SystemExit(fix_portable(target, diff, quiet, timeout, **options))
         command = command_of(target, **options)
         with working(f"looking for a fix of {target}", quiet, timeout), trials() as trial:
@@ -60,7 +60,7 @@ def fix(
 def command_of(target: str, **options: Any) -> Command:
     """What was typed. What is wrong with it by itself is found before any process is started."""
     parse_ranges(options["dims"])
-    take_checking(dict(options))
+    Checking.taken_from(dict(options))
     return Command(target, options.pop("inputs"), options.pop("dims"), options)
 
 
