@@ -80,6 +80,13 @@ class Program:
         return carried_outputs(self._graph)
 
     @property
+    def captured(self) -> Graph:
+        """The graph of regions that the model was traced into, before it became ONNX: for tests and tools that look
+        inside. `captured.root.walk()` goes through its nodes, `captured.restarts` tells why the trace began again.
+        What a graph is made of (`trueport.capture.graph`) may change with any version."""
+        return self._graph
+
+    @property
     def rewritten(self) -> tuple[str, ...]:
         """The functions whose branches and loops became part of the graph, as they were traced."""
         return shown_functions(self._graph)
