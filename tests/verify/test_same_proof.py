@@ -15,7 +15,7 @@ from trueport.load.request import make_job
 from trueport.verify.check import Check, check_model
 from trueport.verify.inputs.work import Watched, Work
 from trueport.verify.judging.reference import Reference
-from trueport.verify.results import Budget
+from trueport.verify.options import Budget, Options
 
 
 class Branches(nn.Module):
@@ -67,7 +67,7 @@ def scaled(folder: Path) -> Path:
 def test_where_the_clock_cuts_it_is_said(tmp_path: Path) -> None:
     job = make_job(lambda x: 2 * x, (torch.randn(2, 3),), dynamic_shapes=({0: "batch"},))
     reference = Reference(lambda values: values[0] * 2, lambda y: [y])
-    result = check_model(scaled(tmp_path), job, reference, ["y"], budget=Budget(seconds=0.0))
+    result = check_model(scaled(tmp_path), job, reference, ["y"], options=Options(budget=Budget(seconds=0.0)))
     assert len(result.checked) == 1
     assert "not tried" in result.partly
     assert [found.code for found in result.diagnostics][:1] == ["TP809"]

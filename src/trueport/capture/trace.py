@@ -29,7 +29,7 @@ from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.returned import outputs_of, told_of
 from trueport.capture.stops.demand import Demand
-from trueport.capture.stops.failures import diagnose, ends_the_process, place_of
+from trueport.capture.stops.failures import diagnose, ends_the_call, place_of
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.refusals import naming
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, WritesInPlace
@@ -38,7 +38,7 @@ from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
-from trueport.errors import ExportError
+from trueport.errors import ExportError, Unwinding
 from trueport.load.job import Job, Leaf
 from trueport.load.unscripted import unscripted
 from trueport.load.values import LeafKind
@@ -164,13 +164,15 @@ def _trace(
             return _finish(job, tracer, traced, returned, snapshot, state)
     except (ExportError, InvalidGraph):
         raise
-    except SystemExit as ended:
-        demand.end()
-        raise ExportError([ends_the_process(ended, tracer.places), *tracer.diagnostics.values()]) from ended
     except Exception as failure:
         demand.end()
         demand.retry(failure, tracer.places)
         raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure
+    except (KeyboardInterrupt, Unwinding):
+        raise
+    except BaseException as ended:  # sys.exit(), or an error of the user's that is no Exception
+        demand.end()
+        raise ExportError([ends_the_call(ended, tracer.places), *tracer.diagnostics.values()]) from ended
     finally:
         tracer.places.end()
         snapshot.restore()

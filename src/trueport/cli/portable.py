@@ -23,9 +23,9 @@ _ABOUT_INPUTS = ("kwargs", "dynamic_shapes", "constants", "value_ranges")
 """Of what may be asked of an export, what matters to the source."""
 
 
-def fix_portable(target: str, diff: bool, **options: Any) -> Exit:
+def fix_portable(target: str, diff: bool, quiet: bool, timeout: float | None, **options: Any) -> Exit:
     """Find the portable form of TARGET, and show or write it."""
-    with working(f"writing {target} for torch's own exporters"):
+    with working(f"writing {target} for torch's own exporters", quiet, timeout):
         found = _find(target, options)
     if found.diagnostics:
         show_findings(found.diagnostics, Console())

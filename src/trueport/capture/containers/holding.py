@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ import torch
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import NotAlike, Rows, numbers_in
 from trueport.capture.containers.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse
+from trueport.capture.stops.places import code_that_calls
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import MayBeOpen
 from trueport.source import Place
@@ -129,12 +129,12 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
             others()
 
     def __iter__(self) -> Any:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+        if self._parts is None or code_that_calls(__file__) in HANDS_IT_ON:
             return list.__iter__(self)
         return iter(OpenSequence(self.length, self.__getitem__))
 
     def __len__(self) -> int:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+        if self._parts is None or code_that_calls(__file__) in HANDS_IT_ON:
             return list.__len__(self)
         return int(
             refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")
