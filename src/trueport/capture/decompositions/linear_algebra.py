@@ -39,6 +39,14 @@ def _kron(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return product.reshape([a * b for a, b in zip(left, right, strict=True)])
 
 
+@decomposes(torch.vander)
+def _vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> torch.Tensor:
+    """So many powers of each number, multiplied up as eager does; `N` is a plain number to torch."""
+    column = torch.arange(N)
+    powers = torch.where(column == 0, torch.ones((), dtype=x.dtype), x.unsqueeze(-1)).cumprod(-1)
+    return powers if increasing else powers.flip(-1)
+
+
 @decomposes(aten.linalg_multi_dot.default)
 def _multi_dot(tensors: Sequence[torch.Tensor]) -> Any:
     """From the left, where the sizes that torch would choose the order by are free."""
