@@ -124,6 +124,11 @@ def by_a_function(x):
     return torch.tensor([operator.lt(one, other), operator.ge(one, other)])
 
 
+def called_by_the_library(x):
+    """Items are traced, their number is plain: `accumulate` is the library's own, and calls our `max`."""
+    return torch.tensor(list(itertools.accumulate(sums(x), func=max)))
+
+
 def taken_off(x):
     kinds = [int(value > 0) for value in sums(x)]
     counted = collections.Counter({0: 3, 1: 5})
@@ -142,7 +147,17 @@ def counted_up(x):
 
 @pytest.mark.parametrize(
     "model",
-    [replaced, put_in_order, place_between, weights, heap_of_pairs, by_a_function, taken_off, counted_up],
+    [
+        replaced,
+        put_in_order,
+        place_between,
+        weights,
+        heap_of_pairs,
+        by_a_function,
+        called_by_the_library,
+        taken_off,
+        counted_up,
+    ],
     ids=lambda model: model.__name__,
 )
 def test_a_few_traced_items(model):

@@ -66,5 +66,9 @@ def _called(
         args = tuple(list(arg) if is_plain_iterator(arg) else arg for arg in args)
     if when(control, *args, **kwargs):
         return polyfill(*args, **kwargs)
-    given = (RUNTIME_FUNCTIONS.traced(arg) if callable(arg) else arg for arg in args)
-    return function(*given, **kwargs)
+    return function(*map(_to_be_called, args), **{name: _to_be_called(arg) for name, arg in kwargs.items()})
+
+
+def _to_be_called(given: Any) -> Any:
+    """The library calls what it is given, such as `max`, with items that may be traced all the same."""
+    return RUNTIME_FUNCTIONS.traced(given) if callable(given) else given
