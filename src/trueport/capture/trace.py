@@ -162,7 +162,8 @@ def _trace(
             demand.end()
             tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)
-    except (ExportError, InvalidGraph):
+    except (ExportError, InvalidGraph, Restarting):
+        demand.end()
         raise
     except Exception as failure:
         demand.end()

@@ -126,6 +126,8 @@ class ControlFlow(HandingOn):
         """
         try:
             return trace()
+        except RecursionError:
+            raise
         except _OF_OPERATORS:
             shapes = self.tracer.symbols.shapes
             for sizes in shapes.other_examples():

@@ -241,8 +241,13 @@ class Tracer(Recording):
 
     def fresh(self, dtype: torch.dtype, sizes: Any, device: torch.device, name: str = "") -> torch.Tensor:
         """A tensor that a region yields or is given: its sizes are known, nothing in the graph made it yet."""
-        with outside_all_modes(), self.symbols.fake_mode:
-            fake = torch.empty(tuple(sizes), dtype=dtype, device=device)
+
+        def made() -> torch.Tensor:
+            with outside_all_modes(), self.symbols.fake_mode:
+                return torch.empty(tuple(sizes), dtype=dtype, device=device)
+
+        empty = torch.ops.aten.empty.memory_format
+        fake = self.memory.results(empty, (tuple(sizes),), {"dtype": dtype, "device": device}, made)
         return self.new_input(fake, name)[0]
 
     @contextlib.contextmanager
