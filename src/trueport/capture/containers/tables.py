@@ -17,6 +17,7 @@ from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.stops.raising import fail
 from trueport.capture.values.chosen import later
+from trueport.capture.values.stores import TracedContainer
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 
@@ -24,9 +25,11 @@ _NOTHING = object()
 _NUMBERS = (bool, int, float, *Symbolic)
 
 
-class Table:
+class Table(TracedContainer):
     """What a dict, a Counter or a defaultdict is then."""
 
+    stands_for: type = dict
+    is_open = True
     holds_state = True
     """Branches and rounds of loops change what it holds."""
     is_one_leaf = True
@@ -138,7 +141,7 @@ class Table:
         self._values.hold(ListParts.plain(()))
 
     def sequence(self) -> OpenSequence | None:
-        return self._keys.sequence() if self._keys.is_open else None
+        return self._keys.sequence()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys)
