@@ -37,6 +37,9 @@ class OpenKey:
     that another round of a loop would give another value, there is no such key.
     """
 
+    may_be_missing = True
+    """On one way: what is found under it is a disagreement then, harmless until it is asked for."""
+
     def __init__(self, key: Any) -> None:
         self.key = key
         self._parts = tuple(_expression(part) for part in (key if isinstance(key, tuple) else (key,)))

@@ -21,11 +21,8 @@ class MakingDict(TracedDict, Counting):
     def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
         made = MakingDict(self.missing, self.stands_for)
         made.hold(entries)
-        made.why = made.why if why is None else why
+        made.why = self.why if why is None else why
         return made
-
-    def copy(self) -> TracedDict:
-        return self.holding(self.entries, self.why)
 
     def __getitem__(self, key: Any) -> Any:
         there = self.presence(key)

@@ -17,6 +17,7 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.stops.raising import fail
+from trueport.capture.values.stores import TracedContainer
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -58,9 +59,11 @@ class Counting:
         return sum(self.values())
 
 
-class Table(Counting):
+class Table(Counting, TracedContainer):
     """What a dict, a Counter or a defaultdict is then."""
 
+    stands_for: type = dict
+    is_open = True
     holds_state = True
     """Branches and rounds of loops change what it holds."""
     is_one_leaf = True
@@ -166,7 +169,7 @@ class Table(Counting):
         self._values.hold(ListParts.plain(()))
 
     def sequence(self) -> OpenSequence | None:
-        return self._keys.sequence() if self._keys.is_open else None
+        return self._keys.sequence()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys)

@@ -1,8 +1,8 @@
-"""`deque`, `defaultdict`, `Counter`, `dict`, `iter` and `next`: containers and iterators that rewritten code makes."""
+"""`deque`, `defaultdict`, `OrderedDict`, `iter` and the like: containers and iterators that rewritten code makes."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +10,7 @@ from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.making_dicts import MakingDict
+from trueport.capture.containers.ordered_dicts import TracedOrderedDict
 from trueport.capture.containers.stepping import (
     ByPosition,
     OfOpenLength,
@@ -48,6 +49,11 @@ def _counter(control: Flow, *args: Any, **kwargs: Any) -> Any:
 @traced_for(dict)
 def _dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
     return control.made_dict(TracedDict(), args, kwargs)
+
+
+@traced_for(OrderedDict)
+def _ordered_dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
+    return control.made_dict(TracedOrderedDict(), args, kwargs)
 
 
 @traced_for(iter)

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 
 from trueport.capture.containers.choices import attribute
-from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.containers.tables import Table
 from trueport.capture.python.number_math import traced_math
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText
+from trueport.load.containers import kind_of_container
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
@@ -196,12 +196,10 @@ def as_bool(control: Flow, value: Any) -> Any:
 def _len(control: Flow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
-    if isinstance(value, (TracedDict, Table)):
+    if isinstance(value, (OpenSequence, TracedContainer)):
         return value.length
     own = control.own_method(value, "__len__")
-    if own is not None:
-        return own()
-    return value.length if is_open(value) or isinstance(value, OpenSequence) else len(value)
+    return len(value) if own is None else own()
 
 
 @traced_for(abs)
@@ -298,9 +296,7 @@ def type_of(value: Any) -> type:
     """The type that a traced tensor, number or container has in eager."""
     if type(value) in (FunctionalTensor, FakeTensor):
         return torch.Tensor
-    told_by = value if isinstance(value, (TracedList, TracedDict, Table)) else type(value)
-    kind: type = getattr(told_by, "stands_for", type(value))
-    return _PLAIN_TYPES.get(type(value), kind)
+    return _PLAIN_TYPES.get(type(value)) or kind_of_container(value)
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
