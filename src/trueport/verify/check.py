@@ -43,7 +43,7 @@ from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
 from trueport.verify.inputs.work import Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
-from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
+from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, USUAL, Budget, Insight, Options
 from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.runtime.origin import origin_of
@@ -130,6 +130,7 @@ def check_opened(
     refuse_unknown(options.rtol, "rtol", output_names)
     refuse_unknown(options.atol, "atol", output_names)
     seed, nonfinite, admits = options.seed, options.nonfinite, insight.admits
+    budget = options.budget or USUAL
     values = [leaf.value for leaf in job.leaves]
     example = example_sizes(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
@@ -157,12 +158,12 @@ def check_opened(
         comparer,
         opened.blame,
         groups,
-        options.budget.shrink_units,
+        budget.shrink_units,
         options.evidence,
         insight.locate,
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
-    check = Check(job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from)
+    check = Check(job, comparer, investigation, groups, example, budget, seed, insight.promised_from)
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn, _AT_LEAST)
         if insight.unreached is not None and not check.failed():

@@ -73,7 +73,8 @@ class Options:
     """What a user may say of a check. The defaults stand here, and in the signatures that users call (`api.py`)."""
 
     seed: int = 0
-    budget: Budget = USUAL
+    budget: Budget | None = None
+    """How much is tried; None for what is usual in the check at hand."""
     rtol: Allowed = None
     atol: Allowed = None
     nonfinite: bool = False
@@ -86,7 +87,7 @@ class Options:
         cls, thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool, evidence: Evidence | None
     ) -> Options:
         """In the words of the public functions."""
-        budget = THOROUGH if thorough else USUAL
+        budget = THOROUGH if thorough else None
         return cls(seed=seed, budget=budget, rtol=rtol, atol=atol, nonfinite=nonfinite, evidence=evidence)
 
 
