@@ -282,6 +282,12 @@ def insides_of_symbolic_numbers(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
+def test_schemas_of_operators_are_read_in_one_room(file: Path) -> None:
+    attributes = [node.attr for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
+    assert "_schema" not in attributes, "ask trueport.torch_internals.schemas"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
 def test_symbolic_numbers_are_opened_in_one_room(file: Path) -> None:
     found = list(insides_of_symbolic_numbers(ast.parse(file.read_text())))
     assert found == [], "ask trueport.torch_internals.symbolic"

@@ -32,7 +32,7 @@ from trueport.torch_internals import overloads_of
 from trueport.verify.any_file import check_any_file
 from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
-from trueport.verify.options import Options
+from trueport.verify.options import EXPORTED, Options
 from trueport.verify.runtime.sandbox import warm_up
 
 DEFAULT_OPSET = 20
@@ -100,7 +100,7 @@ def export(
         custom=_translations(custom_translation_table),
         state=_state(state),
         verify=verify,
-        checking=Options.asked(thorough, seed, rtol, atol, nonfinite, evidence),
+        checking=Options.asked(thorough, seed, rtol, atol, nonfinite, evidence, EXPORTED),
         random=_random(random),
         source=source,
         source_root=_folder(source_root),

@@ -34,8 +34,11 @@ class Limit(int):
 # --- traces of one export
 
 TRACES = Limit("TRACES", 200, "traces of one model")
-"""A trace that learns something begins anew, mostly once for each function that decides. A model that needs more
-never settles: that is a fault of ours."""
+"""A trace that learns something begins anew, mostly once for each of a few functions that decide. A model that needs
+more never settles: that is a fault of ours."""
+
+PROMPT_REWRITES = Limit("PROMPT_REWRITES", 2, "traces that end at the first function which has to be rewritten")
+"""Later ones go on for a while, to find more such functions. Most models have one or two, and pay for no lookahead."""
 
 TAILS = Limit("TAILS", 6, "branches that hold the rest of their block")
 """Each traces what follows it twice, so the graph may be doubled as often."""

@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from trueport.capture import limits
 from trueport.capture.branches.control_flow import ControlFlow
 from trueport.capture.branches.higher_order import higher_order_functions
-from trueport.capture.decompositions.adaptations import adapted
+from trueport.capture.decompositions.registry import layers_decomposed
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import ReadsState, StateMode, settle_state
@@ -97,7 +97,7 @@ def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, in
     try:
         for number in range(1, limits.TRACES + 1):
             try:
-                with unscripted(job.model) as model, adapted(model):
+                with unscripted(job.model) as model, layers_decomposed(model):
                     graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle)
                     rewritten = tuple(rewriting.rewritten)
                     tails = {code: rewriting.tails(code) for code in rewritten}
@@ -162,7 +162,8 @@ def _trace(
             demand.end()
             tracer.swallowed.bring_up()
             return _finish(job, tracer, traced, returned, snapshot, state)
-    except (ExportError, InvalidGraph):
+    except (ExportError, InvalidGraph, Restarting):
+        demand.end()
         raise
     except Exception as failure:
         demand.end()

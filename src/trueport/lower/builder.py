@@ -23,7 +23,7 @@ from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
 from trueport.lower.noted import MODULE, SOURCE
-from trueport.lower.scope import Scope, Shelf
+from trueport.lower.scope import DEEPEST, NestedTooDeep, Scope, Shelf
 from trueport.lower.signature import SchemaSlot, Signature, signature_of
 from trueport.lower.sizes import AnySize, Sizes
 from trueport.lower.tensor import Operand, Tensor
@@ -73,6 +73,8 @@ class Builder:
     def inside(self) -> Iterator[Scope]:
         """A subgraph: what is emitted meanwhile belongs to it, and is forgotten by the scopes around it."""
         outer = self.scope
+        if outer.depth == DEEPEST:
+            raise NestedTooDeep
         self.scope = Scope(outer)
         try:
             yield self.scope

@@ -1,4 +1,4 @@
-"""A translation that raised, told to who can mend it."""
+"""A call that could not be translated, told to who can mend it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import onnx_ir as ir
 import torch
 
 from trueport.capture.graph import Control, Node, Value
+from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
+from trueport.lower.scope import DEEPEST
 from trueport.lower.table import name_of
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -27,6 +29,17 @@ def translation_failed(node: Node, error: Exception) -> TranslationFailed:
         label=f"calls {name}",
         seen=(f"called with ({', '.join(shown)})", f"raised at {frames[-1].filename}:{frames[-1].lineno}"),
         fix=_way_out(frames),
+    )
+
+
+def nested_too_deep(node: Node) -> TooDeep:
+    return TooDeep(
+        message=f"more than {DEEPEST} branches and loops lie within each other here, more than an ONNX file can hold",
+        place=node.place,
+        label="the innermost that has room",
+        seen=(f"protobuf, the format of ONNX files, reads {DEEPEST} graphs within each other",),
+        facts={"most": str(DEEPEST)},
+        fix="write a loop, choose with torch.where or by an index, or leave the function early",
     )
 
 

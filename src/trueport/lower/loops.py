@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from trueport.lower.control import made_here
+from trueport.lower.subgraphs import made_here
 from trueport.lower.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -26,16 +26,18 @@ from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, 
 from trueport.lower.complex.pairs import on_twins
 from trueport.lower.complex.parts import by_parts, by_truth
 from trueport.lower.complex.twins import Twins
-from trueport.lower.control import lower_control, made_here
+from trueport.lower.control import lower_control
 from trueport.lower.dtypes import align, onnx_dtype
-from trueport.lower.failed import translation_failed
+from trueport.lower.failed import nested_too_deep, translation_failed
 from trueport.lower.opsets import ir_version_for
 from trueport.lower.passes.exact_factors import keep_factors_exact
 from trueport.lower.passes.legalise import legalise
 from trueport.lower.passes.padded_pools import keep_padding
 from trueport.lower.passes.undone import without_undone
 from trueport.lower.passes.unread import without_unread
+from trueport.lower.scope import NestedTooDeep
 from trueport.lower.sequences import is_sequence, sequence_of
+from trueport.lower.subgraphs import made_here
 from trueport.lower.table import CallingStyle, Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
@@ -190,6 +192,8 @@ class Lowering:
         if isinstance(node.op, Control):
             try:
                 lower_control(self, node)
+            except NestedTooDeep:
+                self._give_up(node, nested_too_deep(node))
             except (LookupError, ValueError) as error:
                 self._give_up(node, translation_failed(node, error))
             return
@@ -205,6 +209,8 @@ class Lowering:
         try:
             results = self._translate(node, translation)
             self._settle(node, results)
+        except NestedTooDeep:
+            self._give_up(node, nested_too_deep(node))
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
             self._give_up(node, translation_failed(node, error))
 

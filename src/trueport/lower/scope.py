@@ -12,6 +12,15 @@ from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+DEEPEST = 31
+"""Graphs within each other. That of level k lies 1 + 3k protobuf messages deep, a size of one of its values 5 more, and
+protobuf reads 100."""
+
+
+class NestedTooDeep(Exception):
+    """A graph would lie so deep in others that no file could be read that holds it."""
+
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -23,6 +32,11 @@ class Scope:
     outer: Scope | None = None
     nodes: list[ir.Node] = field(default_factory=list)
     shared: dict[str, dict[Hashable, object]] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """How many graphs are around it."""
+        return sum(1 for _ in self.outwards()) - 1
 
     def outwards(self) -> Iterator[Scope]:
         scope: Scope | None = self

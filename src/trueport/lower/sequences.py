@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from trueport.capture.graph import OpenItems, Size
 from trueport.lower.builder import Builder
-from trueport.lower.control import made_here
 from trueport.lower.passes.kernels import has_kernel
 from trueport.lower.signature import signature_of
+from trueport.lower.subgraphs import made_here
 from trueport.lower.tensor import Tensor
 from trueport.lower.walk import Walk
 

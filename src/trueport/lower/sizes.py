@@ -112,6 +112,10 @@ class Sizes:
                 if self._sources.get(self._op.scope, symbol) is None:
                     self._sources.put(self._op.scope, symbol, _Axis(tensor, axis, self._op.scope, multiple, offset))
 
+    def is_bound(self, symbol: sympy.Symbol) -> bool:
+        """Whether something here tells a symbol."""
+        return self._sources.get(self._op.scope, symbol) is not None
+
     def bind_number(self, number: Number, tensor: Tensor) -> None:
         """Learn the symbol of a Python number that is the content of a 0-d tensor."""
         expr = number.expr

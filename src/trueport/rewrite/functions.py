@@ -174,10 +174,13 @@ def _rewritten_code(code: CodeType, _file: str, tails: Tails) -> CodeType:
     """Codes of two files are equal where their text is, and each needs its own file in its tracebacks."""
     node, classes = find_definition(code)
     try:
-        made = rewrite(copied(node), tails)
+        return compile_in_place(rewrite(copied(node), tails), code, classes)
     except Unsupported as unsupported:
         raise Refused(unsupported.construct, unsupported.line, unsupported.instead) from None
-    return compile_in_place(made, code, classes)
+    except RecursionError:
+        raise Refused(
+            "branches and loops that lie too deep within each other", code.co_firstlineno, "split the function"
+        ) from None
 
 
 def rewritten_definition(code: CodeType, tails: Tails = frozenset()) -> ast.FunctionDef:

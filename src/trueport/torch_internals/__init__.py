@@ -206,11 +206,6 @@ def memory_of(wrapped: torch.Tensor) -> int:
     return storage
 
 
-def argument_names(op: OpOverload) -> tuple[str, ...]:
-    """The names of an operator's arguments in the order of its schema, which tell a mask from an operand."""
-    return tuple(argument.name for argument in op._schema.arguments)
-
-
 @contextlib.contextmanager
 def quiet_fake_tensors() -> Iterator[None]:
     """Torch logs a traceback for every fake kernel or range that fails; the failure reaches us by itself anyway."""

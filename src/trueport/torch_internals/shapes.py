@@ -34,10 +34,12 @@ _OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
 class DecidingShapes(_ShapeEnv):
     """A ShapeEnv that tells `on_guard` each time the trace had to decide something about a size.
 
-    `before` hears of each question first, and says whether it is Python code of the user's that asks.
+    `before` hears of each question first, and says whether it is Python code of the user's that asks; or it answers.
     """
 
-    def __init__(self, before: Callable[[sympy.Basic], bool], on_guard: Callable[[sympy.Basic], None]) -> None:
+    def __init__(
+        self, before: Callable[[sympy.Basic], bool | sympy.Basic], on_guard: Callable[[sympy.Basic], None]
+    ) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
         self._before, self._on_guard = before, on_guard
         self._deciding = False
@@ -61,7 +63,10 @@ class DecidingShapes(_ShapeEnv):
         general, by_user, axioms = None, False, self.axioms
         try:
             if orig_expr.free_symbols and not forgiving and self._maybe_evaluate_static(orig_expr) is None:
-                by_user = self._before(orig_expr)
+                said = self._before(orig_expr)
+                if isinstance(said, sympy.Basic):
+                    return said
+                by_user = said
                 if not by_user and orig_expr in self._chosen:
                     return self._chosen[orig_expr]
                 general = None if by_user else self._in_general(orig_expr)

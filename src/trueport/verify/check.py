@@ -40,10 +40,11 @@ from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
+from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
-from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, USUAL, Budget, Insight, Options
+from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
 from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.runtime.origin import origin_of
@@ -130,7 +131,6 @@ def check_opened(
     refuse_unknown(options.rtol, "rtol", output_names)
     refuse_unknown(options.atol, "atol", output_names)
     seed, nonfinite, admits = options.seed, options.nonfinite, insight.admits
-    budget = options.budget or USUAL
     values = [leaf.value for leaf in job.leaves]
     example = example_sizes(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
@@ -158,12 +158,12 @@ def check_opened(
         comparer,
         opened.blame,
         groups,
-        budget.shrink_units,
+        options.budget.shrink_units,
         options.evidence,
         insight.locate,
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
-    check = Check(job, comparer, investigation, groups, example, budget, seed, insight.promised_from)
+    check = Check(job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from)
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn, _AT_LEAST)
         if insight.unreached is not None and not check.failed():
@@ -236,12 +236,18 @@ class Check:
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
-        return replace(numbers, sized_by_values=watched.sized_by_values, loops=self.work.loops)
+        return replace(
+            numbers,
+            sized_by_values=watched.sized_by_values,
+            has_cells=watched.has_cells,
+            trusts_offsets=watched.trusts_offsets,
+        )
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""
         left = self.budget.of_inputs(self.work)
         needed = float(self.budget.needed_units)
+        tried: set[object] = set()
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         for candidate in self._worth_trying(drawn):
             if self.failed():
@@ -254,6 +260,9 @@ class Check:
                     break
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
+            if (content := small_content(candidate.values)) is not None and content in tried:
+                continue
+            tried.add(content)
             if self._is_late("some of the drawn inputs were not tried"):
                 break
             left, needed = left - cost, needed - cost

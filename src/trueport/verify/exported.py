@@ -29,7 +29,7 @@ from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
-from trueport.verify.options import USUAL, Insight, Options
+from trueport.verify.options import Insight, Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.onnx_program import Laboratory
 from trueport.verify.runtime.sandbox import shared_worker
@@ -67,7 +67,7 @@ def check_exported(
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
         given = [by_name(values) for values in inputs]
-        return ArmCheck(graph, localiser, (options.budget or USUAL).arms).findings(decisions, given)
+        return ArmCheck(graph, localiser, options.budget.arms).findings(decisions, given)
 
     found = check_model(
         path,

@@ -54,6 +54,9 @@ _OF_AN_ATTEMPT = 250
 """Units of a run in which every test is measured, besides those of the run itself."""
 
 USUAL = Budget()
+EXPORTED = Budget(inputs=40, units=80_000, units_of_an_operator=250, search_units=300_000)
+"""For a file of our own, each of whose calls was run by itself as well. Of a foreign file nothing is known but what the
+inputs show."""
 THOROUGH = Budget(
     needed=1_000,
     needed_units=600_000_000,
@@ -73,8 +76,7 @@ class Options:
     """What a user may say of a check. The defaults stand here, and in the signatures that users call (`api.py`)."""
 
     seed: int = 0
-    budget: Budget | None = None
-    """How much is tried; None for what is usual in the check at hand."""
+    budget: Budget = USUAL
     rtol: Allowed = None
     atol: Allowed = None
     nonfinite: bool = False
@@ -84,10 +86,17 @@ class Options:
 
     @classmethod
     def asked(
-        cls, thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool, evidence: Evidence | None
+        cls,
+        thorough: bool,
+        seed: int,
+        rtol: Allowed,
+        atol: Allowed,
+        nonfinite: bool,
+        evidence: Evidence | None,
+        usual: Budget = USUAL,
     ) -> Options:
         """In the words of the public functions."""
-        budget = THOROUGH if thorough else None
+        budget = THOROUGH if thorough else usual
         return cls(seed=seed, budget=budget, rtol=rtol, atol=atol, nonfinite=nonfinite, evidence=evidence)
 
 

@@ -31,8 +31,8 @@ from trueport.capture.python import (  # noqa: F401  (they register themselves)
     builtin_containers,
     builtin_order,
     builtin_sequences,
-    iterating,
     made_by_type,
+    polyfills,
 )
 from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
@@ -126,6 +126,8 @@ class ControlFlow(HandingOn):
         """
         try:
             return trace()
+        except RecursionError:
+            raise
         except _OF_OPERATORS:
             shapes = self.tracer.symbols.shapes
             for sizes in shapes.other_examples():

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from trueport.capture.containers.generators import Emit, Generated
-from trueport.capture.values.chosen import Chosen, OneOfFew, later
+from trueport.capture.values.chosen import Chosen, OneOfFew, itself
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.ahead import rewritten
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 
 Entries: TypeAlias = dict[Any, Any]
@@ -178,32 +179,26 @@ class TracedDict(dict):  # type: ignore[type-arg]
 
         def run(emit: Emit, stopped: Callable[[], Any]) -> None:
             if isinstance(order, Chosen):
-                order.each(lambda chosen: self._run(chosen, made, emit, stopped))
+                order.each(lambda chosen: self._in_order(chosen, made).push(emit, stopped))
             elif isinstance(order, KeyOrder):
-                self._run(order, made, emit, stopped)
+                self._in_order(order, made).push(emit, stopped)
             else:
                 self.why.complain()
 
         return Generated(run)
 
-    def _run(self, order: KeyOrder, made: Callable[[Any], Any], emit: Emit, stopped: Callable[[], Any]) -> None:
-        first = True
+    @rewritten
+    def _in_order(self, order: KeyOrder, made: Callable[[Any], Any]) -> Any:
         for key in order.keys:
-            if not dict.__contains__(self, key):
-                continue
-            wanted = self.presence(key)
-            if not first:
-                wanted = RUNTIME_FUNCTIONS.and_(RUNTIME_FUNCTIONS.not_(stopped()), later(_itself, wanted))
-            one = later(lambda key: emit(made(key)), key)
-            RUNTIME_FUNCTIONS.if_(wanted, one, _nothing, NO_NAMES)
-            first = False
+            if self.presence(key):
+                yield made(key)
 
     # --- what Python does with a dict
 
     def keys(self) -> Any:
         if self.is_open:
             self.why.settle()  # a list of texts can have no open length
-        return self.going_through(_itself) if self.is_open else dict.keys(self)
+        return self.going_through(itself) if self.is_open else dict.keys(self)
 
     def values(self) -> Any:
         return self.going_through(self._value) if self.is_open else dict.values(self)
@@ -338,11 +333,3 @@ def first_open_dict(value: Any) -> TracedDict | None:
 
 def _plain_items(value: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     return list.__iter__(value) if isinstance(value, list) else value
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _nothing(*_: Any) -> None:
-    return None

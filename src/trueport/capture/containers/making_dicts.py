@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from trueport.capture.containers.dicts import Entries, TracedDict
+from trueport.capture.containers.tables import Counting
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 
-class MakingDict(TracedDict):
+class MakingDict(TracedDict, Counting):
     """One that makes what it is asked for."""
 
     def __init__(self, missing: Callable[[], Any], stands_for: type) -> None:
@@ -42,16 +42,4 @@ class MakingDict(TracedDict):
             super().update(*args, **kwargs)
             return
         for other in (*args, kwargs):
-            if isinstance(other, Mapping):
-                for key, value in dict(other).items():
-                    self[key] = self[key] + value
-            else:
-                for item in other:
-                    RUNTIME_FUNCTIONS.update_item(self, item, "iadd", lambda: 1)
-
-    def total(self) -> Any:
-        return sum(self.values())
-
-    def most_common(self, count: int | None = None) -> Any:
-        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self.items(), key=lambda entry: entry[1], reverse=True)
-        return ordered if count is None else ordered[:count]
+            self.add_up(other)

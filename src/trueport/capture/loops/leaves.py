@@ -34,8 +34,8 @@ class Leaves:
             return self._widened(leaf, start, end, mark, slot)
         if isinstance(end, torch.Tensor):
             return self._as_tensor(before, end, mark)
-        kind = _kind(end)
-        if _order(kind) > _order(leaf.kind):
+        kind = number_kind(end)
+        if number_order(kind) > number_order(leaf.kind):
             return replace(leaf, kind=kind, low=None)
         if leaf.low is not None and kind is int:
             lowest = end if isinstance(end, int) else self._plan.tracer.symbols.shapes.lowest(expr_of(end))
@@ -60,13 +60,10 @@ class Leaves:
             if before is UNBOUND:
                 return None
             self._plan.disagree(slot, start, end)
-        kinds = [_kind(v) for v in (end, start) if isinstance(v, (*_PLAIN, *Symbolic))]
-        kind = max(kinds, key=_order)
+        kinds = [number_kind(v) for v in (end, start) if isinstance(v, (*_PLAIN, *Symbolic))]
+        kind = max(kinds, key=number_order)
         begins = kind(0) if before is UNBOUND else before
-        low = (
-            begins if kind is int and isinstance(begins, int) and not isinstance(begins, bool) and begins >= 0 else None
-        )
-        return Carried(begins, kind, low=low)
+        return Carried(begins, kind, low=first_low(self._plan, begins) if kind is int else None)
 
     def _more_candidates(self, leaf: Carried, start: Any, end: Any, slot: Slot) -> Carried:
         """One of several things; a round may leave another one."""
@@ -111,14 +108,22 @@ class Leaves:
         return type(start) is type(end) and not isinstance(start, (torch.Tensor, *Symbolic)) and bool(start == end)
 
 
-def _kind(number: Any) -> Any:
+def number_kind(number: Any) -> Any:
     if isinstance(number, (bool, torch.SymBool)):
         return bool
     return int if isinstance(number, (int, torch.SymInt)) else float
 
 
-def _order(kind: Any) -> int:
+def number_order(kind: Any) -> int:
     return [bool, int, float].index(kind)
+
+
+def first_low(plan: Plan, begins: Any) -> int | None:
+    """What a number is at least before the first round, where that is 0 or more."""
+    if isinstance(begins, bool) or not isinstance(begins, (int, torch.SymInt)):
+        return None
+    lowest = begins if isinstance(begins, int) else plan.tracer.symbols.shapes.lowest(expr_of(begins))
+    return int(lowest) if lowest >= 0 else None
 
 
 def carried(start: torch.Tensor) -> Carried:

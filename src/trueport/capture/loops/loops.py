@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,12 +17,14 @@ import torch
 from trueport.capture import limits
 from trueport.capture.containers.lists import Unfilled
 from trueport.capture.graph import Region
+from trueport.capture.loops.last_time import LastTime, Outermost, is_linked_anew
 from trueport.capture.loops.learning import Learner
 from trueport.capture.loops.plan import FirstRoundDiffers, LoopFlow, Plan
 from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
+from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
 
@@ -33,6 +36,8 @@ class Loops:
         self._control = control
         self._tracer = control.tracer
         self._rounds: list[OpenRound] = []
+        self._running: list[LastTime] = []
+        """The loops that are traced just now, outermost first."""
         self.rows_shown: dict[Memory, list[torch.Tensor]] = {}
         """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
 
@@ -59,15 +64,34 @@ class Loops:
 
     def run(self, step: Step, state: BlockNames, trips: Any, first: Any, blocks: Sequence[Any]) -> bool:
         """False where the first round is another than the others: it has to be traced on its own."""
-        plan = Plan(self._control, state, self._tracer.places.here(), blocks)
-        rounds, learner = Rounds(plan), Learner(plan)
-        with self._control.forks.running(None):
-            return self._run(plan, rounds, learner, step, trips, first)
+        place = self._tracer.places.here()
 
-    def _run(self, plan: Plan, rounds: Rounds, learner: Learner, step: Step, trips: Any, first: Any) -> bool:
+        def traced(last_time: LastTime) -> bool:
+            self._running.append(last_time)
+            try:
+                return self._attempts(Plan(self._control, state, place, blocks), last_time, step, trips, first)
+            finally:
+                self._running.pop()
+
+        with self._control.forks.running(None):
+            if self._running:
+                return traced(self._running[-1].inner(place))
+            outermost = Outermost(self._tracer.symbols.shapes.mark(), self._tracer.writes.mark())
+            try:
+                return traced(LastTime(outermost))
+            except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError) as failure:
+                if not outermost.remembered:
+                    raise
+                self._tracer.swallowed.forget(failure)
+            return traced(LastTime(replace(outermost, remembers=False)))
+
+    def _attempts(self, plan: Plan, last_time: LastTime, step: Step, trips: Any, first: Any) -> bool:
+        known = last_time.begin(plan)
+        rounds, learner = Rounds(plan), Learner(plan)
         first_round = False
         for _ in range(limits.LOOP_ATTEMPTS):
             mark = self._tracer.symbols.shapes.mark()
+            last_time.round_begins()
             try:
                 traced = rounds.trace(step, 0 if first_round else None)
                 learned = learner.learn(traced, mark)
@@ -80,8 +104,10 @@ class Loops:
                     raise
                 first_round = True  # a list that only later rounds read: the very first round tells what is put into it
                 continue
+            learned |= known and is_linked_anew(plan, traced)
             if not learned and not first_round:
+                last_time.remember(plan)
                 Results(plan).finish(traced, trips, first, mark, learner.tangles)
                 return True
-            first_round = False
+            first_round = known = False
         return plan.give_up()

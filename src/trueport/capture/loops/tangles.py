@@ -43,16 +43,16 @@ class Tangles:
     def learn(self, traced: Round) -> bool:
         """True if something new was found."""
         held = {id(slot): (slot, _containers(after)) for slot, after in self._holders(traced)}
-        for key, (slot, found) in held.items():
+        before = {key: _containers(slot.before) for key, (slot, _) in held.items()}
+        for key, (_, found) in held.items():
             behind = self._behind.setdefault(key, {})
-            for container in (*_containers(slot.before).values(), *found.values()):
+            for container in (*before[key].values(), *found.values()):
                 if traced.was_there(container):
                     behind[id(container)] = container
-            before = _containers(slot.before).keys()
             self._shared |= {
                 (key, other)
-                for other, (its, theirs) in held.items()
-                if other != key and (found.keys() & theirs.keys() or before & _containers(its.before).keys())
+                for other, (_, theirs) in held.items()
+                if other != key and (found.keys() & theirs.keys() or before[key].keys() & before[other].keys())
             }
             if key in traced.copies and _containers(traced.copies[key]).keys() & traced.changed:
                 self._changed.add(key)

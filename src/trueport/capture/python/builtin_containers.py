@@ -12,13 +12,13 @@ from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.making_dicts import MakingDict
 from trueport.capture.containers.stepping import (
     ByPosition,
-    CallsUntilSentinel,
     OfOpenLength,
     OfTheUser,
     Stepper,
     StepResult,
 )
 from trueport.capture.python.builtin_functions import traced_for
+from trueport.capture.python.polyfills.of_builtins import until
 from trueport.capture.recording.flow import Flow
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, BlockNames
 
@@ -53,7 +53,7 @@ def _dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
 @traced_for(iter)
 def _iter(control: Flow, *args: Any) -> Any:
     if len(args) == 2:
-        return CallsUntilSentinel(*args)
+        return until(*args)
     if isinstance(args[0], Stepper):
         return args[0]
     sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from trueport.capture.decompositions.shapes import RESULTS
+from trueport.capture.decompositions.registry import results_of
 from trueport.capture.graph import Node, Number, Region, Returns, Value
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
@@ -88,13 +88,14 @@ class Recording(ABC):
     def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """What a data-dependent operator gives for constants of the model, as a fake tensor; None where it is open."""
 
-    def _asked(self, expr: sympy.Basic) -> bool:
+    def _asked(self, expr: sympy.Basic) -> bool | sympy.Basic:
         return self.demand.asked(expr, self.places, self.symbols.size_symbols)
 
     def record(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Note one ATen call on fake tensors, and give what it returns."""
         if self.asking:
             return op(*args, **kwargs)
+        self.demand.step()
         if op in SAME_VALUE:
             return self._same_value(args[0])
         if op in _ITEMS:
@@ -130,7 +131,7 @@ class Recording(ABC):
         self.asking = True
         try:
             with self.symbols.fake_mode, symbolic_kernels():
-                return RESULTS.get(op, op)(*args, **kwargs)
+                return results_of(op)(*args, **kwargs)
         finally:
             self.asking = False
 

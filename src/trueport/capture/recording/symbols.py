@@ -19,7 +19,7 @@ from trueport.torch_internals.symbolic import expr_of
 class Symbols:
     """Owns the ShapeEnv of one trace."""
 
-    def __init__(self, places: Places, asked: Callable[[sympy.Basic], bool]) -> None:
+    def __init__(self, places: Places, asked: Callable[[sympy.Basic], bool | sympy.Basic]) -> None:
         self._places = places
         self.shapes = DecidingShapes(asked, self._note_decision)
         self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import traceback
@@ -13,6 +14,7 @@ import sympy
 
 from trueport.capture import limits
 from trueport.capture.stops.failures import place_of
+from trueport.capture.stops.lookahead import Lookahead
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
@@ -44,6 +46,7 @@ class Demand:
     def __init__(self, rewriting: Rewriting | None = None, libraries: bool = False) -> None:
         self._rewriting, self._libraries = rewriting, libraries
         self._pending: Restarting | None = None
+        self._lookahead = Lookahead()
         self._tails_left = int(limits.TAILS)
         self._forks_left = int(limits.FORKS)
         self.reached: list[limits.Limit] = []
@@ -59,10 +62,11 @@ class Demand:
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
-    def asked(self, expr: sympy.Basic, places: Places, sizes: Container[sympy.Basic]) -> bool:
+    def asked(self, expr: sympy.Basic, places: Places, sizes: Container[sympy.Basic]) -> bool | sympy.Basic:
         """A plain answer is wanted where only a symbol is known. Returns whether Python of the user's wants it.
 
-        `sizes` are the symbols of free sizes.
+        `sizes` are the symbols of free sizes. The answer is returned where the trace has to begin anew for the
+        function that asks, and goes on only to find other functions of that kind (see `lookahead.py`).
         """
         frame = places.deciding_frame()
         if frame is None:
@@ -73,18 +77,36 @@ class Demand:
         branches = not isinstance(expr, sympy.Expr) and all(s in sizes for s in expr.free_symbols)
         if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
             return True
+        needed = None
         if Where(frame.f_code.co_filename, 1).is_standard:  # written for plain numbers: what calls it can do otherwise
-            self.require(next(places.users_frames(), None), places)
-        self.require(frame, places)
-        return True
+            needed = self._needs(next(places.users_frames(), None), places)
+        needed = needed or self._needs(frame, places)
+        if needed is None:
+            return True
+        if not self._lookahead.goes_on(needed):
+            self._raise(needed)
+        self._pending = self._lookahead.found
+        return self._lookahead.answer(expr, frame)
+
+    def step(self) -> None:
+        """An operator is recorded."""
+        if not self._lookahead.step():
+            self.end()
 
     def require(self, frame: FrameType | None, places: Places, place: Place | None = None) -> None:
         """Ask for the function of this frame to be rewritten, unless it is already."""
+        needed = self._needs(frame, places, place)
+        if needed is not None:
+            self._raise(needed)
+
+    def _needs(self, frame: FrameType | None, places: Places, place: Place | None = None) -> NeedsRewrite | None:
         if self._rewriting is None or frame is None:
-            return
+            return None
         while frame.f_code.co_name in COMPREHENSIONS and frame.f_back is not None:
             frame = frame.f_back
-        self.require_code(frame.f_code, place or places.here(), _roots(frame))
+        if self.covers(frame.f_code):
+            return None
+        return NeedsRewrite(frame.f_code, place or places.here(), _roots(frame))
 
     def require_code(self, code: CodeType, place: Place, roots: tuple[Any, ...] = ()) -> None:
         if not self.covers(code):
@@ -95,16 +117,20 @@ class Demand:
         return self._rewriting is None or self._rewriting.covers(code)
 
     def _raise(self, again: Restarting) -> NoReturn:
-        self._pending = again
-        raise again
+        self._pending = self._lookahead.found or again
+        raise self._pending
 
     def begin(self) -> None:
         """A trace begins."""
         self._pending = None
         self.reached.clear()
+        self._lookahead.begin()
 
     def end(self) -> None:
-        """A trace went on to its end; not so if a bare `except:` of the user's stopped what was to begin it anew."""
+        """A trace went on to its end; not so if it is to begin anew.
+
+        A bare `except:` of the user's may have stopped what said so, or the trace went on to find more functions.
+        """
         if self._pending is not None:
             raise self._pending
 
@@ -135,6 +161,7 @@ class Demand:
 
     def _require_factories(self, init: FunctionType, kind: type, places: Places) -> None:
         """Ask for the `default_factory`s of a dataclass, whose `__init__` nobody wrote: types, and functions."""
+        self.end()
         cells = init.__closure__ or ()
         if self._rewriting is not None and self._rewriting.exchange(cells, kind, _traced(kind)):
             self._raise(
@@ -164,6 +191,7 @@ class Demand:
 
     def want_tail(self, code: CodeType | None, line: int) -> None:
         """Start again with the rest of the block inside the branch on this line; returns where that was tried."""
+        self.end()
         if self._rewriting is None or code is None or not self._rewriting.lacks_tail(code, line):
             return
         if self._tails_left == 0:
@@ -180,6 +208,7 @@ class Demand:
 
     def want_fork(self, code: CodeType, fork: Fork) -> None:
         """Start again with a statement that is run for each way through it; returns where that was tried."""
+        self.end()
         if self._rewriting is None:
             return
         if self._forks_left == 0:
@@ -193,6 +222,7 @@ class Demand:
 
     def want_called(self, frame: FrameType, places: Places) -> None:
         """Start again with the `with` of this frame's line handing over its block; returns where that was tried."""
+        self.end()
         self.require(frame, places)
         if self._rewriting is not None and self._rewriting.add_tail(frame.f_code, Called(frame.f_lineno)):
             self._raise(
@@ -201,6 +231,7 @@ class Demand:
 
     def want_table(self, site: tuple[str, int]) -> None:
         """Start again with a table where a dict is made; returns where that was tried."""
+        self.end()
         if self._rewriting is not None and site not in self.tables:
             self.tables.add(site)
             place = Place((Where(*site),))
@@ -208,6 +239,7 @@ class Demand:
 
     def want_escape(self, loop: tuple[str, int], kind: type[Exception]) -> None:
         """Start again with a loop that errors of this kind may leave; returns where that was tried."""
+        self.end()
         known = self.escapes.setdefault(loop, set())
         if kind not in known:
             known.add(kind)
@@ -215,12 +247,14 @@ class Demand:
 
     def give_up_forks(self) -> NoReturn:
         """Start again, and run no statement for each of its ways."""
+        self.end()
         self.forks_off, self._forks_left = True, 0
         self._parting.clear()
         self._raise(StartsAgain("a statement did not come to the same branches again: none is run for each way"))
 
     def want_ways(self, code: CodeType | None, line: int, callers: list[tuple[CodeType, int]]) -> None:
         """Start again with the rest of what calls the function of a branch run for each of its arms."""
+        self.end()
         if code is None or self.forks_off:
             return
         self._parting.add((code.co_filename, line))
@@ -237,7 +271,11 @@ class Demand:
         return frame is not None and (frame.f_code.co_filename, frame.f_lineno) in self._parting
 
     def rewrite(self, needed: NeedsRewrite, model: object) -> None:
+        """Rewrite what a trace asked for; of what it found besides, what can be: the next trace may not come there."""
         assert self._rewriting is not None
+        for other in needed.more:
+            with contextlib.suppress(Refused):
+                self._rewriting.add(other.code, (*other.roots, model))
         try:
             self._rewriting.add(needed.code, (*needed.roots, model))
         except Refused as refused:

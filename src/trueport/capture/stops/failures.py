@@ -7,6 +7,7 @@ on a tensor's value, a number needed where only a symbol is known, a tensor's me
 from __future__ import annotations
 
 import linecache
+import sys
 import traceback
 from types import TracebackType
 
@@ -20,6 +21,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
@@ -64,6 +66,15 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     text = str(failure)
     if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
         return _on_a_value(failure, place, line)
+    if isinstance(failure, RecursionError):
+        most = sys.getrecursionlimit()
+        return TooDeep(
+            message="branches and loops lie too deep within each other here: to trace them takes too many calls",
+            place=place,
+            label="no room for more",
+            seen=(f"Python allows {most} calls within each other (sys.getrecursionlimit())",),
+            fix="write a loop, choose with torch.where or by an index, or split the function",
+        )
     if reads_unbound(failure, places):
         return ArmDropped(
             message="a name is read here that is not assigned when the model comes here first",

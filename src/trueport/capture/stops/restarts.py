@@ -29,6 +29,13 @@ class NeedsRewrite(Restarting):
         """`roots` are objects near which functions that run the code are likely to be found."""
         super().__init__(f"`{code.co_qualname}` decides by a traced value, or handles one: it is rewritten", place)
         self.code, self.roots = code, roots
+        self.more: list[NeedsRewrite] = []
+        """Other functions that the same trace found, since it went on to look for them."""
+
+    def add(self, other: NeedsRewrite) -> None:
+        self.more.append(other)
+        others = f"{len(self.more)} more" if len(self.more) > 1 else f"`{other.code.co_qualname}`"
+        self.why = f"`{self.code.co_qualname}` and {others} decide by traced values, or handle them: they are rewritten"
 
 
 class StartsAgain(Restarting):

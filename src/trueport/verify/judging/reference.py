@@ -69,11 +69,12 @@ class Reference:
 
     def watch(self, values: Sequence[object]) -> Watched:
         """One run on the example, to see how much work it is and which numbers it decides by."""
-        watched = Watched()
+        watched = Watched(values)
         ran = False
         with contextlib.suppress(Exception), watched:  # some models do not run under a mode: then little is known of it
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
+        watched.trusts_offsets |= not ran
         self.work = replace(watched.work, loops=self._has_loops)
         return watched
 

@@ -14,17 +14,15 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for
+from trueport.capture.decompositions.pooling import each_axis
+from trueport.capture.decompositions.registry import decomposes, holds_symbol
 
-
-def _each(value: Any, axes: int) -> list[Any]:
-    given = list(value) if isinstance(value, (list, tuple)) else [value]
-    return given * axes if len(given) == 1 else given
+aten = torch.ops.aten
 
 
 def _pair(value: Any, axes: int, missing: int) -> Any:
     """A setting of each axis of a picture, of which a line has but one."""
-    return (*[missing] * (2 - axes), *_each(value, axes))
+    return (*[missing] * (2 - axes), *each_axis(value, axes))
 
 
 def _picture(tensor: torch.Tensor, axes: int) -> torch.Tensor:
@@ -73,7 +71,7 @@ def _backwards(axes: int) -> Callable[..., Any]:
     ) -> Any:
         if holds_symbol(output_padding) and not holds_symbol(groups):
             whole = _TRANSPOSED[axes - 1](input, weight, None, stride, 0, 0, groups, dilation)
-            return _cut(whole, _each(padding, axes), _each(output_padding, axes), bias)
+            return _cut(whole, each_axis(padding, axes), each_axis(output_padding, axes), bias)
         if not holds_symbol(groups) or input.dim() != axes + 2 or axes > 2:
             return NotImplemented
         x, w = _picture(input, axes), _picture(weight, axes)
@@ -113,6 +111,44 @@ def _finished(made: torch.Tensor, sizes: Sequence[Any], bias: torch.Tensor | Non
 
 _TRANSPOSED: tuple[Callable[..., torch.Tensor], ...] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 for _axes, _there in ((1, F.conv1d), (2, F.conv2d)):
-    stands_in_for(_there)(_forwards(_axes))
+    decomposes(_there)(_forwards(_axes))
 for _axes, _back in enumerate(_TRANSPOSED, 1):
-    stands_in_for(_back)(_backwards(_axes))
+    decomposes(_back)(_backwards(_axes))
+
+
+@decomposes(aten.convolution_backward.default)
+def _convolution_backward(
+    grad: torch.Tensor,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    """Where forward takes derivatives (forces, saliency): of the input, the convolution that goes back, as far as the
+    input went; of the weight, the windows that met it times what came back."""
+    settings = list(stride), list(padding), list(dilation)
+    if transposed or len({*map(len, settings), weight.dim() - 2}) != 1 or (output_mask[1] and weight.dim() != 4):
+        return NotImplemented
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        steps, pads, gaps = settings
+        back = torch.convolution(grad, weight, None, steps, [0] * len(pads), gaps, True, [0] * len(pads), groups)
+        missing = [size - (made - pad) for size, made, pad in zip(input.shape[2:], back.shape[2:], pads, strict=True)]
+        edges = zip(reversed(pads), reversed(missing), strict=True)
+        of_input = F.pad(back, [each for pad, more in edges for each in (-pad, more)])
+    if output_mask[1]:
+        windows = F.unfold(input, tuple(weight.shape[2:]), dilation, padding, stride)  # type: ignore[arg-type]
+        parts = [
+            g.flatten(2).transpose(0, 1).flatten(1) @ x.transpose(1, 2).flatten(0, 1)
+            for x, g in zip(windows.chunk(groups, 1), grad.chunk(groups, 1), strict=True)
+        ]
+        of_weight = torch.cat(parts).reshape(weight.shape)
+    if output_mask[2]:
+        of_bias = grad.sum([0, *range(2, grad.dim())])
+    return of_input, of_weight, of_bias
