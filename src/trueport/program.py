@@ -77,7 +77,7 @@ class Program:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return carried_outputs(self._graph)
+        return self._graph.output_names
 
     @property
     def captured(self) -> Graph:
@@ -180,10 +180,6 @@ def prove(report: Report, written: Sequence[Written], roots: SourceRoots | None)
                 )
             ]
         ) from failure
-
-
-def carried_outputs(graph: Graph) -> tuple[str, ...]:
-    return tuple(output.name for output in graph.outputs if is_carried(output.value))
 
 
 def initial_state(graph: Graph) -> dict[str, torch.Tensor]:

@@ -26,7 +26,7 @@ import torch
 from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph, OpenItems, is_carried
+from trueport.capture.graph import Graph
 from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
@@ -46,7 +46,7 @@ from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write_for_a_while
-from trueport.program import CarriedModel, carried_outputs, shown_functions
+from trueport.program import CarriedModel, shown_functions
 from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
@@ -239,20 +239,13 @@ class Run:
         with self.watch.stage("verify"), temporary.folder() as folder:
             path = _written_to_check(model, folder)
             progress.stage("verify")  # the bytes are written
-            names = carried_outputs(graph)
             if random:
-                seed = self.options.checking.seed
-                return check_distribution(
-                    path, self.job, eager, lambda given: _expected(graph, given), names, graph.lifted, seed
-                )
+                return check_distribution(path, self.job, graph, eager, self.options.checking.seed)
             return check_exported(
                 path,
                 self.job,
                 graph,
                 eager,
-                lambda given: _expected(graph, given),
-                names,
-                lambda part: lower(part, self.options.opset, self.options.custom),
                 Precisely(self.job, lambda wide, values: self._eager(wide, values, graph)),
                 opset=self.options.opset,
                 custom=self.options.custom,
@@ -331,22 +324,3 @@ class _Passed:
 
 
 _passed = _Passed()
-
-
-def _expected(graph: Graph, eager: Any) -> list[Any]:
-    """Eager's results, one for each output of the ONNX model: what forward returned, then the state that was lifted."""
-    returned, state = eager
-    values = graph.returns.flatten(returned)
-    outputs = graph.outputs[: len(values)]
-    carried = [
-        _as_tensor(output.value, value)
-        for value, output in zip(values, outputs, strict=True)
-        if is_carried(output.value)
-    ]
-    return [*carried, *(state[name] for name in graph.lifted)]
-
-
-def _as_tensor(output: Any, value: Any) -> Any:
-    """A list of Python numbers whose length is open is one tensor of them in ONNX."""
-    numbers = isinstance(output, OpenItems) and output.number is not None
-    return torch.tensor(value, dtype=output.rows.dtype) if numbers else value

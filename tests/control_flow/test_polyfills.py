@@ -182,7 +182,7 @@ def test_the_line_is_the_users():
         return sum(itertools.takewhile(lambda row: row.sum() < 1, x), x.sum(0))
 
     program = assert_kept_alive(model, rows(4)[0], MANY[:1], dynamic_shapes=ROWS)
-    assert {node.place.where.file for node in program._graph.root.walk()} == {__file__}
+    assert {node.place.where.file for node in program.captured.root.walk()} == {__file__}
 
     def full(x):
         heap = []

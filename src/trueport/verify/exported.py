@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.examine.garbage import uncollected
 from trueport.load.job import Job
-from trueport.lower.lower import CustomTable
+from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of
 from trueport.verify.assumed.sizes import TraceJudged, first_broken, readable
 from trueport.verify.calls import check_calls
@@ -26,11 +27,11 @@ from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.comparing import dtypes_of
-from trueport.verify.judging.reference import FlattenOutputs, Reference, RunEager
+from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
 from trueport.verify.options import Insight, Options
 from trueport.verify.results import CheckResult
-from trueport.verify.runtime.onnx_program import Laboratory, Lower
+from trueport.verify.runtime.onnx_program import Laboratory
 from trueport.verify.runtime.sandbox import shared_worker
 from trueport.verify.unchecked import with_indices_checked
 
@@ -40,18 +41,16 @@ def check_exported(
     job: Job,
     graph: Graph,
     run_eager: RunEager,
-    flatten_outputs: FlattenOutputs,
-    output_names: Sequence[str],
-    lower: Lower,
-    run_precisely: RunEager | None = None,
+    run_precisely: RunEager,
     *,
     opset: int,
-    custom: CustomTable | None = None,
+    custom: CustomTable,
     options: Options,
     judged: TraceJudged,
 ) -> CheckResult:
-    """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
-    laboratory = Laboratory(lower, shared_worker(), limits_for(job))
+    """`check_model` for a file that was lowered from `graph`, after each of its calls by itself. What `run_eager` gives
+    is what forward returned, and the state that it left."""
+    laboratory = Laboratory(lambda part: lower(part, opset, custom), shared_worker(), limits_for(job))
     with uncollected():
         calls = check_calls(graph, laboratory, opset, custom, options.nonfinite)
     localiser = Localiser(laboratory, dtypes_of(job))
@@ -75,13 +74,13 @@ def check_exported(
         job,
         Reference(
             checked,
-            flatten_outputs,
+            partial(expected_outputs, graph),
             graph.rewritten,
             kept_alive(graph),
             precisely=run_precisely,
             functions=graph.functions,
         ),
-        output_names,
+        graph.output_names,
         fixed_feeds=graph.lifted,
         options=options,
         insight=Insight(
@@ -89,7 +88,7 @@ def check_exported(
             extra_values=judged.must_try_values,
             admits=judged.admits,
             working_dtypes=_floats_of(graph),
-            steps=moved_steps(graph, by_name, output_names, options.seed),
+            steps=moved_steps(graph, by_name, graph.output_names, options.seed),
             locate=locate,
             unreached=unreached,
         ),
