@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,13 @@ def fix_portable(target: str, diff: bool, quiet: bool, timeout: float | None, **
 
 
 def _find(target: str, options: dict[str, Any]) -> PortableResult:
+    if importlib.util.find_spec("onnxscript") is None:
+        from trueport.load.faults import usage_error
+
+        raise usage_error(
+            "torch.onnx.export writes with onnxscript, which is not installed",
+            fix="pip install 'trueport[onnxscript]'",
+        )
     request = read_request(target=target, **options)
     from trueport.examine import examine
     from trueport.fix.portable.portable import make_portable

@@ -152,3 +152,29 @@ def _convolution_backward(
     if output_mask[2]:
         of_bias = grad.sum([0, *range(2, grad.dim())])
     return of_input, of_weight, of_bias
+
+
+@decomposes(aten.col2im.default)
+def _col2im(
+    columns: torch.Tensor,
+    output_size: Sequence[Any],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Any:
+    """ONNX has an operator for it, of which the runtime knows single precision only: others are added up by place."""
+    if columns.dtype in (torch.float32, torch.float16, torch.bfloat16):
+        return NotImplemented
+    *lead, flat, _ = columns.shape
+    height, width = (size + 2 * pad for size, pad in zip(output_size, padding, strict=True))
+    rows, across = (
+        (torch.arange(k) * gap).unsqueeze(1) + torch.arange((size - gap * (k - 1) - 1) // step + 1) * step
+        for size, k, gap, step in zip((height, width), kernel_size, dilation, stride, strict=True)
+    )
+    place = rows[:, None, :, None] * width + across[None, :, None, :]
+    sizes = (*lead, flat // (kernel_size[0] * kernel_size[1]))
+    picture = columns.new_zeros((*sizes, height * width))
+    picture = picture.index_add(-1, place.reshape(-1), columns.reshape((*sizes, place.numel())))
+    top, left = padding
+    return picture.reshape((*sizes, height, width))[..., top : height - top, left : width - left]

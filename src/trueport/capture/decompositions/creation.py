@@ -100,39 +100,61 @@ def _logspace(
     return torch.pow(torch.full((), base, dtype=exponents.dtype), exponents).to(dtype)
 
 
-@decomposes(torch.hann_window)
-def _hann_window(
-    window_length: Any, periodic: bool = True, *, dtype: torch.dtype | None = None, **_: Any
-) -> torch.Tensor:
-    return _cosine_window(window_length, periodic, 0.5, 0.5, dtype)
+def _window(shape: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A window function, by its shape over the shares 0 to 1 of a period; `torch.hann_window` of `_hann_window`.
+
+    A known length gives a known table, with every bit as eager has it.
+    """
+    name = shape.__name__.removeprefix("_")
+    function, packet = getattr(torch, name), getattr(aten, name)
+    forms = [getattr(packet, form) for form in packet.overloads() if not form.endswith("out")]
+
+    @decomposes(function, *forms)
+    def window(length: Any, periodic: bool = True, *settings: Any, **options: Any) -> torch.Tensor:
+        dtype = options.get("dtype") or torch.get_default_dtype()
+        named = {name: options[name] for name in ("alpha", "beta") if name in options}
+        if not holds_symbol((length, *settings, *named.values())):
+            return _known(lambda: function(length, periodic, *settings, **named, dtype=dtype))
+        period = torch.full((), length if periodic else length - 1, dtype=dtype).clamp(min=1)
+        made = shape(torch.arange(length).to(dtype) / period, *settings, **named)
+        single = torch.full((), length, dtype=torch.int64) == 1
+        return torch.where(single, torch.ones((), dtype=dtype), made)
+
+    return shape
 
 
-@decomposes(torch.hamming_window)
-def _hamming_window(
-    window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, **_: Any
-) -> torch.Tensor:
-    return _cosine_window(window_length, periodic, alpha, beta, dtype)
+def _known(make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """What eager makes now is a constant of the graph, and the trace's own to write to."""
+    with outside_all_modes():
+        made = make()
+    return aten.lift_fresh.default(made)  # type: ignore[no-any-return]
 
 
-def _cosine_window(length: Any, periodic: bool, alpha: float, beta: float, dtype: torch.dtype | None) -> torch.Tensor:
-    dtype = dtype or torch.get_default_dtype()
-    period = torch.full((), length if periodic else length - 1, dtype=dtype).clamp(min=1)
-    turns = torch.arange(length).to(dtype) * (2 * torch.pi / period)
-    single = torch.full((), length, dtype=torch.int64) == 1
-    return torch.where(single, torch.ones((), dtype=dtype), alpha - beta * torch.cos(turns))
+@_window
+def _hann_window(share: torch.Tensor) -> torch.Tensor:
+    return _hamming_window(share, 0.5, 0.5)
 
 
-@decomposes(torch.kaiser_window, aten.kaiser_window.default, aten.kaiser_window.periodic, aten.kaiser_window.beta)
-def _kaiser_window(
-    window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: torch.dtype | None = None, **_: Any
-) -> torch.Tensor:
-    dtype = dtype or torch.get_default_dtype()
-    middle = torch.full((), window_length if periodic else window_length - 1, dtype=dtype).clamp(min=1) / 2
-    apart = (torch.arange(window_length).to(dtype) - middle) / middle
-    shape = torch.i0(beta * torch.sqrt((1 - apart * apart).clamp(min=0)))
-    window = shape / torch.i0(torch.full((), beta, dtype=dtype))
-    single = torch.full((), window_length, dtype=torch.int64) == 1
-    return torch.where(single, torch.ones((), dtype=dtype), window)
+@_window
+def _hamming_window(share: torch.Tensor, alpha: float = 0.54, beta: float = 0.46) -> torch.Tensor:
+    return alpha - beta * torch.cos(share * (2 * torch.pi))
+
+
+@_window
+def _blackman_window(share: torch.Tensor) -> torch.Tensor:
+    return 0.42 - 0.5 * torch.cos(share * (2 * torch.pi)) + 0.08 * torch.cos(share * (4 * torch.pi))
+
+
+@_window
+def _bartlett_window(share: torch.Tensor) -> torch.Tensor:
+    return 1 - (2 * share - 1).abs()
+
+
+@_window
+def _kaiser_window(share: torch.Tensor, beta: float = 12.0) -> torch.Tensor:
+    apart = 2 * share - 1
+    curve = torch.i0(beta * torch.sqrt((1 - apart * apart).clamp(min=0)))
+    return curve / torch.i0(torch.full((), beta, dtype=share.dtype))
 
 
 def _triangle(function: Callable[..., torch.Tensor], op: OpOverload, inside: Callable[..., torch.Tensor]) -> None:
@@ -141,8 +163,7 @@ def _triangle(function: Callable[..., torch.Tensor], op: OpOverload, inside: Cal
     @decomposes(function, op)
     def indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
         if isinstance(row, int) and isinstance(col, int):
-            with outside_all_modes():
-                return function(row, col, offset, dtype=dtype or torch.int64)
+            return _known(lambda: function(row, col, offset, dtype=dtype or torch.int64))
         apart = torch.arange(col) - torch.arange(row).unsqueeze(1)
         return inside(apart, offset).nonzero().t().to(dtype or torch.int64)
 

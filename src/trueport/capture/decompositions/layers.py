@@ -117,6 +117,15 @@ def _segment_reduce(
     return mean if initial is None else torch.where(count > 0, mean, initial)
 
 
+@decomposes(aten.embedding_renorm_.default)
+def _embedding_renorm_(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> torch.Tensor:
+    """Rows that are looked up are shortened in place. Torch's kernel takes them one by one, in double precision."""
+    norms = torch.linalg.vector_norm(weight, norm_type, 1, keepdim=True).double()
+    used = torch.zeros(weight.shape[0], 1, dtype=torch.bool).index_fill(0, indices.reshape(-1).long(), True)
+    scale = torch.where(used & (norms > max_norm), max_norm / (norms + 1e-7), 1.0)
+    return weight.mul_(scale.to(weight.dtype))
+
+
 @decomposes(aten._weight_norm_interface.default)
 def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Of a vector, each number has a norm of its own; torch's definition sums over no axes, and so over all."""

@@ -80,6 +80,21 @@ def _nanmedian(tensor: torch.Tensor) -> torch.Tensor:
     return _nanmedian_dim(tensor.reshape(-1), 0)[0]
 
 
+@decomposes(aten.histc.default)
+def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    """By the place of each value in the range, and not by a search among the edges, as eager counts here."""
+    values = tensor.reshape(-1)
+    if min == max:  # the range of the values, or one to either side of the only one
+        low, high = values.amin(), values.amax()
+        single = low == high
+        low, high = torch.where(single, low - 1, low), torch.where(single, high + 1, high)
+    else:
+        low, high = (torch.full((), end, dtype=values.dtype) for end in (min, max))
+    inside = (values >= low) & (values <= high)
+    place = torch.where(inside, (values - low) * bins / (high - low), 0).to(torch.int64).clamp(max=bins - 1)
+    return torch.zeros(bins, dtype=values.dtype).index_add(0, place, inside.to(values.dtype))
+
+
 @decomposes(aten.histogram.bin_ct)
 def _histogram_of_count(
     tensor: torch.Tensor,
