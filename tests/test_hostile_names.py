@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 import typing
@@ -96,6 +97,9 @@ def test_names_are_no_markup() -> None:
     Tags().feed(report_html(hostile_report(ok=False)))
     assert "script" not in Tags.found
     assert {"table", "pre"} <= Tags.found
+    shown, _, whole = FORMATS["markdown"](hostile_report(ok=False)).partition("<details>")
+    assert not re.search(r"(?<!\\)<", shown)
+    assert whole.count("\n```text\n") == 1
     ElementTree.fromstring(FORMATS["junit"](hostile_report(ok=False)))
     found = json.loads(FORMATS["json"](hostile_report(ok=False)))["diagnostics"][0]
     assert found["message"] == HARM  # whole, for programs

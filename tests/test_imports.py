@@ -8,6 +8,7 @@ Read from the syntax tree, so that imports inside functions and under TYPE_CHECK
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,7 +40,7 @@ INSIDE = {
         "torch_calls returned trace"
     ).split(),
     "verify": (
-        "runtime inputs decisions judging faults calls results assumptions answers unchecked "
+        "runtime inputs decisions judging faults calls options results assumed answers unchecked "
         "check fitted distribution in_turn foreign exported any_file"
     ).split(),
 }
@@ -57,6 +58,8 @@ ONE_THING_ONE_FILE = ("diagnostics/rules",)
 KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
 """The API (with the two files that it is split into) and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "progress")
+STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress")
+"""What their `__init__` or their place in the house promises; anybody can read them without knowing another library."""
 HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime", "numpy", "transformers"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -219,6 +222,21 @@ def test_light_rooms_import_nothing_heavy(file: Path) -> None:
     assert not HEAVY & set(imported_at_once(ast.parse(file.read_text())))
 
 
+@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in STANDARD_LIBRARY_ONLY], ids=name_of)
+def test_rooms_of_the_standard_library_import_no_other(file: Path) -> None:
+    packages = {name.partition(".")[0] for name, _ in imports(ast.parse(file.read_text()))}
+    assert packages - {"trueport"} <= sys.stdlib_module_names
+
+
+def test_a_room_that_promises_the_standard_library_only_is_held_to_it() -> None:
+    promising = {
+        room_of(file)
+        for file in FILES
+        if "standard library only" in (ast.get_docstring(ast.parse(file.read_text())) or "").lower()
+    }
+    assert promising <= set(STANDARD_LIBRARY_ONLY)
+
+
 def test_the_sandboxed_child_imports_nothing_of_ours() -> None:
     child = SOURCE / "verify" / "runtime" / "child.py"
     packages = {name.partition(".")[0] for name, _ in imports(ast.parse(child.read_text()))}
@@ -264,6 +282,12 @@ def insides_of_symbolic_numbers(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
+def test_schemas_of_operators_are_read_in_one_room(file: Path) -> None:
+    attributes = [node.attr for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
+    assert "_schema" not in attributes, "ask trueport.torch_internals.schemas"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
 def test_symbolic_numbers_are_opened_in_one_room(file: Path) -> None:
     found = list(insides_of_symbolic_numbers(ast.parse(file.read_text())))
     assert found == [], "ask trueport.torch_internals.symbolic"
@@ -277,3 +301,14 @@ def test_what_opens_a_symbolic_number(code: str) -> None:
 @pytest.mark.parametrize("code", ["node.expr", "x.node.args", "FakeTensorMode(shape_env=shapes)", "number.expr"])
 def test_what_does_not_open_one(code: str) -> None:
     assert not list(insides_of_symbolic_numbers(ast.parse(code)))
+
+
+BY_DEPTH = {"examine/limits.py"}
+"""Whose `__enter__` is called by the `with` itself, and by nobody in between."""
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if name_of(file) not in BY_DEPTH], ids=name_of)
+def test_nothing_depends_on_how_many_calls_lie_between(file: Path) -> None:
+    """A wrapper would break it without a word. Who called is told by code or by file (`capture/stops/places.py`)."""
+    calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+    assert not [call.lineno for call in calls if dotted(call.func) == "sys._getframe" and call.args]

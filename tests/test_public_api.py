@@ -29,6 +29,11 @@ def test_every_public_name_is_there() -> None:
         assert getattr(trueport, name).__doc__, name
 
 
+def test_what_a_program_can_be_asked() -> None:
+    public = {name for name in dir(trueport.Program) if not name.startswith("_")}
+    assert public == {"captured", "feeds", "input_names", "output_names", "rewritten", "save"}
+
+
 def test_export_takes_the_arguments_of_torch_onnx_export() -> None:
     """Changing the import is the migration, so these names and their order are part of the promise."""
     parameters = list(inspect.signature(trueport.export).parameters)

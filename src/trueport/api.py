@@ -27,15 +27,21 @@ from trueport.lower.opsets import refuse_opset
 from trueport.program import Program, prove, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
-from trueport.run import Run
+from trueport.run import ExportOptions, Run, Stopwatch
 from trueport.torch_internals import overloads_of
 from trueport.verify.any_file import check_any_file
-from trueport.verify.check import checking_options
 from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
+from trueport.verify.options import EXPORTED, Options
 from trueport.verify.runtime.sandbox import warm_up
 
 DEFAULT_OPSET = 20
+
+_NO_EFFECT = frozenset(
+    "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
+    "optimize profile report strict training verbose".split()
+)
+"""Arguments of torch.onnx.export that mean nothing here; taken so that changing the import is the migration."""
 
 
 def export(
@@ -88,14 +94,20 @@ def export(
         refuse_output(path, overwrite)
     refuse_opset(opset_version)
     refuse_checking(seed, rtol, atol)
-    asked = checking_options(thorough, seed, rtol, atol, nonfinite)
-    if counterexample is not None:
-        asked["evidence"] = Evidence(Path(counterexample), with_model=True)
-    run = Run(opset_version or DEFAULT_OPSET, _translations(custom_translation_table), _state(state), verify, asked)
-    run.random = _random(random)
-    run.source, run.source_root = source, _folder(source_root)
-    run.options(torch_options)
-    with run.stage("load"):
+    evidence = None if counterexample is None else Evidence(Path(counterexample), with_model=True)
+    options = ExportOptions(
+        opset=opset_version or DEFAULT_OPSET,
+        custom=_translations(custom_translation_table),
+        state=_state(state),
+        verify=verify,
+        checking=Options.asked(thorough, seed, rtol, atol, nonfinite, evidence, EXPORTED),
+        random=_random(random),
+        source=source,
+        source_root=_folder(source_root),
+    )
+    _refuse_unknown_arguments(torch_options)
+    watch = Stopwatch()
+    with watch.stage("load"):
         job = make_job(
             model,
             args,
@@ -108,14 +120,14 @@ def export(
             value_ranges=value_ranges,
         )
     _refuse_without_room(job.model, path, verify)
-    carried = run.carry(job)
-    run.stop_on_errors()
+    run = Run(job, options, watch)
+    carried = run.carry()
     if target is not None:
-        with run.stage("write"):
+        with watch.stage("write"):
             written = save_model(carried.model, target, external_data, overwrite)
-    report = run.report(job, carried, path)
+    report = run.report(carried, path)
     if target is not None and proof and report.verified:
-        prove(report, written, run.noting(job))
+        prove(report, written, run.noting())
     return Program(carried.model, report, job, carried.graph, path)
 
 
@@ -178,13 +190,18 @@ def verify(
     found = [summary.of_a_file(finding) for finding in examined.diagnostics]
     checked = None
     if not any(finding.is_error for finding in found):
-        asked = checking_options(thorough, seed, rtol, atol, nonfinite)
-        if counterexample is not None:
-            asked["evidence"] = Evidence(Path(counterexample))
+        evidence = None if counterexample is None else Evidence(Path(counterexample))
+        asked = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
         progress.stage("verify")
-        checked = check_any_file(target, job, examined, _state(state) is StateMode.FROZEN, **asked)
+        checked = check_any_file(target, job, examined, asked, _state(state) is StateMode.FROZEN)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
+
+
+def _refuse_unknown_arguments(given: Mapping[str, Any]) -> None:
+    unknown = sorted(set(given) - _NO_EFFECT)
+    if unknown:
+        raise TypeError(f"export() got an unexpected keyword argument {unknown[0]!r}")
 
 
 def _translations(given: Mapping[Any, Callable[..., Any]] | None) -> dict[Any, Callable[..., Any]]:

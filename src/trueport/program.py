@@ -14,6 +14,7 @@ import torch
 
 from trueport import temporary
 from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
+from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.job import Job
@@ -25,11 +26,22 @@ from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
 from trueport.source import SourceRoots
 from trueport.temporary import Written
+from trueport.verify.results import CheckResult
 from trueport.verify.runtime.child import outputs_of
 from trueport.verify.runtime.tensors import as_pairs, tensor_data, to_torch
 
 _BITS = {1: torch.uint8, 2: torch.uint16}
 """As what the bits of a dtype are handed to numpy that numpy has no name for (bfloat16, 8-bit floats)."""
+
+
+@dataclass(frozen=True)
+class CarriedModel:
+    """A model on the other side, and what was found on the way."""
+
+    found: tuple[Diagnostic, ...]
+    graph: Graph
+    model: ir.Model
+    checked: CheckResult | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +77,14 @@ class Program:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return carried_outputs(self._graph)
+        return self._graph.output_names
+
+    @property
+    def captured(self) -> Graph:
+        """The graph of regions that the model was traced into, before it became ONNX: for tests and tools that look
+        inside. `captured.root.walk()` goes through its nodes, `captured.restarts` tells why the trace began again.
+        What a graph is made of (`trueport.capture.graph`) may change with any version."""
+        return self._graph
 
     @property
     def rewritten(self) -> tuple[str, ...]:
@@ -161,10 +180,6 @@ def prove(report: Report, written: Sequence[Written], roots: SourceRoots | None)
                 )
             ]
         ) from failure
-
-
-def carried_outputs(graph: Graph) -> tuple[str, ...]:
-    return tuple(output.name for output in graph.outputs if is_carried(output.value))
 
 
 def initial_state(graph: Graph) -> dict[str, torch.Tensor]:

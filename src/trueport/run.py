@@ -1,6 +1,12 @@
-"""One export on its way through the house, load to verify, and what was found on it.
+"""One export on its way through the house, and what was found on it.
 
-Every other module knows its own room; this one reads like the picture in DESIGN.md.
+    load ──► examine ──► capture ──► judge ──► lower ──► verify ──► report
+                            ▲                              │
+                            └──────────────────────────────┘ something is wrong, and a library decides by a free size:
+                                                             once more, with both of its sides
+
+Each stage is a function of what the stages before it gave, and gives a frozen dataclass; findings travel in these.
+`Run.carry` reads like this picture.
 """
 
 from __future__ import annotations
@@ -9,8 +15,8 @@ import contextlib
 import gc
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +26,7 @@ import torch
 from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph, OpenItems, is_carried
+from trueport.capture.graph import Graph
 from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
@@ -30,23 +36,26 @@ from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
-from trueport.examine import Examined, Precisely, Snapshot, examine, remembers, run_eager, run_with_state
+from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
 from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.load.roots import source_roots
-from trueport.lower.lower import lower
+from trueport.lower.lower import Lowered, lower
+from trueport.lower.noted import describe
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write_for_a_while
-from trueport.program import carried_outputs, shown_functions
+from trueport.program import CarriedModel, shown_functions
 from trueport.report import Report
+from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
-from trueport.verify.assumptions import SizesJudged, judge_sizes
-from trueport.verify.check import Options
+from trueport.verify.assumed.judge import judge_trace
+from trueport.verify.assumed.sizes import TraceJudged
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
+from trueport.verify.options import Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
 
@@ -56,42 +65,53 @@ _PATIENCE = 5.0
 _MUCH = 64 << 20
 """Bytes of weights that earlier exports may leave to the collector."""
 
-_NO_EFFECT = frozenset(
-    "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
-    "optimize profile report strict training verbose".split()
-)
-"""Arguments of torch.onnx.export that mean nothing here; taken so that changing the import is the migration."""
 
-
-@dataclass(frozen=True)
-class CarriedModel:
-    """A model on the other side."""
-
-    graph: Graph
-    model: ir.Model
-    judged: SizesJudged
-    checked: CheckResult | None
-
-
-@dataclass
-class Run:
-    """One export: what was asked for, and what has been found so far."""
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What is asked of an export, besides the model and its inputs."""
 
     opset: int
     custom: Mapping[Any, Callable[..., Any]]
     state: StateMode
     verify: bool
     checking: Options
-    random: bool = False
+    random: bool
     """Whether random results are meant."""
-    found: list[Diagnostic] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-    graph: Graph | None = None
-    """What was captured last."""
-    source: bool = True
+    source: bool
     """Whether the lines of the source are noted in the file."""
-    source_root: str | None = None
+    source_root: str | None
     """The folder that they are relative to; None for the project's."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How far one trace came: there is no model where an error stopped it before it was checked."""
+
+    found: tuple[Diagnostic, ...]
+    graph: Graph
+    model: ir.Model | None = None
+    checked: CheckResult | None = None
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.is_error for finding in self.found)
+
+    @property
+    def kept(self) -> bool:
+        """Whether it left a counterexample."""
+        return self.checked is not None and self.checked.kept is not None
+
+    def carried(self) -> CarriedModel:
+        if self.failed or self.model is None:
+            raise ExportError(self.found, shown_functions(self.graph))
+        return CarriedModel(self.found, self.graph, self.model, self.checked)
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """How long each stage took, for the report."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -100,175 +120,149 @@ class Run:
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
-    def options(self, given: Mapping[str, Any]) -> None:
-        unknown = sorted(set(given) - _NO_EFFECT)
-        if unknown:
-            raise TypeError(f"export() got an unexpected keyword argument {unknown[0]!r}")
 
-    def stop_on_errors(self) -> None:
-        if self._has_errors():
-            raise ExportError(self.found, shown_functions(self.graph) if self.graph is not None else ())
+@dataclass(frozen=True)
+class Run:
+    """One export of what `load` made."""
 
-    def _is_told(self, finding: Diagnostic) -> bool:
-        """An operator without a translation is met by capture and again by lower."""
-        return any(isinstance(finding, type(told)) and finding.where == told.where for told in self.found)
+    job: Job
+    options: ExportOptions
+    watch: Stopwatch
 
-    def carry(self, job: Job) -> CarriedModel:
-        """load ► examine ► capture ► lower ► verify."""
-        _passed.before(job.model)
-        if self.verify:
+    def carry(self) -> CarriedModel:
+        """examine ► capture ► judge ► lower ► verify. Raises ExportError where one of them has an error to tell."""
+        _passed.before(self.job.model)
+        if self.options.verify:
             warm_up()
-        with self.stage("examine"):
-            self.found += versions_found()
-            self.stop_on_errors()
-            examined = examine(job, random=self.random)
-            self.found += examined.diagnostics
-        if self._has_errors() and examined.ran:
-            self._look_further(job, examined)
-        self.stop_on_errors()
-        settled = list(self.found)
-        with self.stage("capture"), uncollected():
-            graph = self._capture(job, examined)
-        carried, refused = None, None
-        try:
-            carried = self._carry_on(job, graph)
-        except ExportError as failure:
-            refused = failure
-        if self._has_errors() and library_decisions(graph):
-            kept = carried is not None and carried.checked is not None and carried.checked.kept is not None
-            again = self._carry_with_libraries(job, examined, settled, kept)
-            if again is not None:
-                return again
-        if carried is None:
-            assert refused is not None
-            raise refused
-        return carried
+        examined = self._examine()
+        attempt = self._attempt(examined)
+        if attempt.failed and library_decisions(attempt.graph):
+            attempt = self._better_with_libraries(attempt, examined)
+        return attempt.carried()
 
-    def _look_further(self, job: Job, examined: Examined) -> None:
+    def report(self, carried: CarriedModel, path: Path | None) -> Report:
+        return summary.report(self.job, carried, path, self.options.opset, self.watch.seconds, self.noting())
+
+    def noting(self) -> SourceRoots | None:
+        """How lines of the source are noted in what is written; None where they are not."""
+        return self._roots() if self.options.source else None
+
+    # The ways through the stages
+
+    def _attempt(self, examined: Examined, libraries: bool = False) -> Attempt:
+        """capture ► judge ► lower ► verify. What stands in the way of a check is told all at once."""
+        graph = self._capture(examined, libraries)
+        judged = self._judge(graph, examined)
+        lowered = self._lower(graph)
+        found = (*examined.diagnostics, *written_out(graph), *judged.diagnostics)
+        found += tuple(finding for finding in lowered.diagnostics if not _is_told(finding, found))
+        if lowered.model is None or any(finding.is_error for finding in found):
+            return Attempt(found, graph)
+        if not self.options.verify:
+            unchecked = NotVerified(message="verify=False: nothing was compared with eager")
+            return Attempt((*found, unchecked), graph, lowered.model)
+        random = any(isinstance(finding, RandomKept) for finding in found)
+        checked = self._verify(graph, lowered.model, judged, random)
+        if random and not checked.agrees:  # there will be no exported model that draws anything
+            found = tuple(finding for finding in found if not isinstance(finding, RandomKept))
+        found += summary.with_lines(checked.diagnostics, self._roots())
+        return Attempt(found, graph, lowered.model, checked)
+
+    def _better_with_libraries(self, failed: Attempt, examined: Examined) -> Attempt:
+        """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
+        something is wrong. The failed attempt, and what it kept, where that is no better."""
+        evidence = self.options.checking.evidence
+        options = replace(self.options, checking=replace(self.options.checking, evidence=None))
+        try:
+            again = replace(self, options=options)._attempt(examined, libraries=True)
+        except ExportError:
+            return failed
+        if again.failed:
+            return failed
+        if evidence is not None and failed.kept:
+            evidence.withdraw()
+        return again
+
+    def _look_further(self, examined: Examined) -> Iterator[Diagnostic]:
         """What else stands in the way of a model that eager runs and that is refused already: who mends it wants to
         know all of it at once. A line that has an error needs no second one, and a fault of ours may be a consequence.
         """
-        with self.stage("capture"):
-            try:
-                graph = capture(job, self._is_leaf, self.state)
-                more = list(summary.settle_attributes(graph.diagnostics, examined, self.state, lambda: remembers(job)))
-                more += judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify).diagnostics
-            except ExportError as refused:
-                more = list(placed(refused))
-        lines = {(told.where.file, told.where.line) for told in self.found if told.is_error and told.where}
-        for finding in more:
-            at = (finding.where.file, finding.where.line) if finding.where else None
-            if finding.is_error and not isinstance(finding, OurFault) and at not in lines and at is not None:
-                self.found.append(finding)
-
-    def _carry_with_libraries(
-        self, job: Job, examined: Examined, settled: Sequence[Diagnostic], kept: bool
-    ) -> CarriedModel | None:
-        """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
-        something is wrong. None, and the findings as they were, where that is no better."""
-        before, self.found = self.found, list(settled)
-        evidence = self.checking.pop("evidence", None)  # what is kept there is the first attempt's
         try:
-            with self.stage("capture"), uncollected():
-                graph = self._capture(job, examined, libraries=True)
-            carried = self._carry_on(job, graph)
-        except ExportError:
-            carried = None
-        if carried is None or self._has_errors():
-            self.found = before
-            return None
-        if evidence is not None and kept:
-            evidence.withdraw()
-        return carried
-
-    def _has_errors(self) -> bool:
-        return any(finding.is_error for finding in self.found)
-
-    def _carry_on(self, job: Job, graph: Graph) -> CarriedModel:
-        """lower ► verify."""
-        with self.stage("lower"), uncollected():
-            lowered = lower(graph, self.opset, self.custom)
-            self.found += [finding for finding in lowered.diagnostics if not self._is_told(finding)]
-        with self.stage("judge sizes"):
-            judged = judge_sizes(graph, job, lambda values: self._accepts(job, values), self.verify)
-            self.found += judged.diagnostics
-            self.stop_on_errors()
-        assert lowered.model is not None
-        roots = source_roots(job.model, self.source_root)
-        summary.describe(lowered.model, graph, job, roots if self.source else None)
-        checked = None
-        if self.verify:
-            with self.stage("verify"):
-                checked = self._check(job, graph, lowered.model, judged)
-                self.found += summary.with_lines(checked.diagnostics, roots)
-        else:
-            self.found.append(NotVerified(message="verify=False: nothing was compared with eager"))
-        return CarriedModel(graph, lowered.model, judged, checked)
-
-    def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
-        return op in self.custom or is_leaf(op, complex_numbers)
-
-    def _capture(self, job: Job, examined: Examined, libraries: bool = False) -> Graph:
-        try:
-            graph = capture(
-                job,
-                self._is_leaf,
-                self.state,
-                libraries=libraries,
-            )
+            more: Sequence[Diagnostic] = self._judge(self._capture(examined), examined).diagnostics
         except ExportError as refused:
-            raise ExportError([*self.found, *placed(refused)], refused.rewritten) from refused.__cause__
-        self.graph = graph
-        self.found += written_out(graph)
-        self.found += summary.settle_attributes(graph.diagnostics, examined, self.state, lambda: remembers(job))
-        return graph
+            more = refused.diagnostics
+        told = {(at.file, at.line) for finding in examined.diagnostics if finding.is_error and (at := finding.where)}
+        for finding in more:
+            at = finding.where
+            if finding.is_error and not isinstance(finding, OurFault) and at and (at.file, at.line) not in told:
+                yield finding
 
-    def _check(self, job: Job, graph: Graph, model: ir.Model, judged: SizesJudged) -> CheckResult:
-        asked: Options = {
-            **self.checking,
-            "extra_sizes": judged.must_try,
-            "extra_values": judged.must_try_values,
-            "admits": judged.admits,
-        }
-        state = Snapshot(job.model)
-        with temporary.folder() as folder:
+    # The stages
+
+    def _examine(self) -> Examined:
+        with self.watch.stage("examine"):
+            versions = tuple(versions_found())
+            if any(finding.is_error for finding in versions):
+                raise ExportError(versions)
+            seen = examine(self.job, random=self.options.random)
+        examined = replace(seen, diagnostics=(*versions, *seen.diagnostics))
+        if examined.refused:
+            more = self._look_further(examined) if examined.ran else ()
+            raise ExportError([*examined.diagnostics, *more])
+        return examined
+
+    def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
+        with self.watch.stage("capture"), uncollected():
+            try:
+                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
+            except ExportError as refused:
+                found = [*examined.diagnostics, *placed(refused)]
+                raise ExportError(found, refused.rewritten) from refused.__cause__
+
+    def _judge(self, graph: Graph, examined: Examined) -> TraceJudged:
+        with self.watch.stage("judge"):
+            return judge_trace(graph, self.job, examined, self.options.state, self._accepts, self.options.verify)
+
+    def _lower(self, graph: Graph) -> Lowered:
+        with self.watch.stage("lower"), uncollected():
+            lowered = lower(graph, self.options.opset, self.options.custom)
+            if lowered.model is not None:
+                describe(lowered.model, graph, self.job, installed_versions()["trueport"], self.noting())
+            return lowered
+
+    def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
+        state = Snapshot(self.job.model)
+
+        def eager(values: Sequence[object]) -> Any:
+            return self._eager(self.job, values, graph, state)
+
+        with self.watch.stage("verify"), temporary.folder() as folder:
             path = _written_to_check(model, folder)
             progress.stage("verify")  # the bytes are written
-            if any(isinstance(finding, RandomKept) for finding in self.found):
-                return self._check_distribution(path, job, graph, state)
+            if random:
+                return check_distribution(path, self.job, graph, eager, self.options.checking.seed)
             return check_exported(
                 path,
-                job,
+                self.job,
                 graph,
-                lambda values: self._eager(job, values, graph, state),
-                lambda eager: _expected(graph, eager),
-                carried_outputs(graph),
-                lambda part: lower(part, self.opset, self.custom),
-                Precisely(job, lambda wide, values: self._eager(wide, values, graph)),
-                opset=self.opset,
-                custom=self.custom,
-                **asked,
+                eager,
+                Precisely(self.job, lambda wide, values: self._eager(wide, values, graph)),
+                opset=self.options.opset,
+                custom=self.options.custom,
+                options=self.options.checking,
+                judged=judged,
             )
 
-    def _check_distribution(self, path: Path, job: Job, graph: Graph, state: Snapshot) -> CheckResult:
-        checked = check_distribution(
-            path,
-            job,
-            lambda values: self._eager(job, values, graph, state),
-            lambda eager: _expected(graph, eager),
-            carried_outputs(graph),
-            graph.lifted,
-            self.checking.get("seed", 0),
-        )
-        if not checked.agrees:  # there will be no exported model that draws anything
-            self.found = [finding for finding in self.found if not isinstance(finding, RandomKept)]
-        return checked
+    # What the stages ask
 
-    def _accepts(self, job: Job, values: Sequence[object]) -> bool:
+    def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
+        return op in self.options.custom or is_leaf(op, complex_numbers)
+
+    def _accepts(self, values: Sequence[object]) -> bool:
         """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
         try:
             with within(self._patience()):
-                run_eager(job, values)
+                run_eager(self.job, values)
         except Exception:  # noqa: BLE001  a model may raise anything
             return False
         return True
@@ -279,14 +273,15 @@ class Run:
 
     def _patience(self) -> float:
         """How long one run of eager may take: its loops need not end on an input of our making."""
-        return _PATIENCE + 20 * self.seconds["examine"]
+        return _PATIENCE + 20 * self.watch.seconds["examine"]
 
-    def noting(self, job: Job) -> SourceRoots | None:
-        """How lines of the source are noted in what is written; None where they are not."""
-        return source_roots(job.model, self.source_root) if self.source else None
+    def _roots(self) -> SourceRoots:
+        return source_roots(self.job.model, self.options.source_root)
 
-    def report(self, job: Job, carried: CarriedModel, path: Path | None) -> Report:
-        return summary.report(job, carried, path, self.opset, self.found, self.seconds, self.noting(job))
+
+def _is_told(finding: Diagnostic, found: Iterable[Diagnostic]) -> bool:
+    """An operator without a translation is met by capture and again by lower."""
+    return any(isinstance(finding, type(told)) and finding.where == told.where for told in found)
 
 
 def _written_to_check(model: ir.Model, folder: Path) -> Path:
@@ -329,22 +324,3 @@ class _Passed:
 
 
 _passed = _Passed()
-
-
-def _expected(graph: Graph, eager: Any) -> list[Any]:
-    """Eager's results, one for each output of the ONNX model: what forward returned, then the state that was lifted."""
-    returned, state = eager
-    values = graph.returns.flatten(returned)
-    outputs = graph.outputs[: len(values)]
-    carried = [
-        _as_tensor(output.value, value)
-        for value, output in zip(values, outputs, strict=True)
-        if is_carried(output.value)
-    ]
-    return [*carried, *(state[name] for name in graph.lifted)]
-
-
-def _as_tensor(output: Any, value: Any) -> Any:
-    """A list of Python numbers whose length is open is one tensor of them in ONNX."""
-    numbers = isinstance(output, OpenItems) and output.number is not None
-    return torch.tensor(value, dtype=output.rows.dtype) if numbers else value

@@ -1,27 +1,23 @@
-"""What is told about an export: the report, and the metadata that travels inside the model."""
+"""What is told about an export: the report. It reads what the stages gave, runs nothing and changes nothing."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 import sympy
 import torch
 
 from trueport.capture.assumptions import judge
-from trueport.capture.effects.state import REPLACED, StateMode
 from trueport.capture.graph import Graph, is_carried
-from trueport.diagnostics.base import Diagnostic, Label, Severity
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
-from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.load.job import Job
-from trueport.load.values import LeafKind
-from trueport.lower.noted import note_place
+from trueport.load.values import spelt
+from trueport.program import CarriedModel
 from trueport.report import (
     CallsSummary,
     CheckedInput,
@@ -34,14 +30,10 @@ from trueport.report import (
 )
 from trueport.report.versions import installed_versions
 from trueport.source import Place, SourceRoots, Where
-from trueport.verify.assumptions import readable
+from trueport.verify.assumed.sizes import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.results import AgreedInput, CheckResult
-
-if TYPE_CHECKING:
-    from trueport.examine import Examined
-    from trueport.run import CarriedModel
 
 
 def model_name(model: object) -> str:
@@ -50,78 +42,9 @@ def model_name(model: object) -> str:
     return getattr(model, "__name__", None) or type(model).__name__
 
 
-def settle_attributes(
-    found: Sequence[Diagnostic], examined: Examined, choice: StateMode, remembers: Callable[[], bool | None]
-) -> list[Diagnostic]:
-    """Attributes that forward sets, and tensors that it replaces, are harmless where eager showed that no later call
-    depends on them."""
-    written = [finding for finding in found if isinstance(finding, StateWritten)]
-    if choice is not StateMode.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
-        return list(found)
-    replaced = any(finding.is_error and _may_be_a_cache(finding) for finding in written)
-    matters = remembers() if replaced and not examined.state_matters else examined.state_matters
-    settled: list[Diagnostic] = []
-    for finding in found:
-        if not isinstance(finding, StateWritten) or not _may_be_a_cache(finding):
-            settled.append(finding)
-            continue
-        if matters is False and finding.is_error:
-            finding = StateWritten(
-                message=f"forward replaces `{finding.facts['state']}`, which the graph does not keep",
-                place=finding.place,
-                severity=Severity.NOTE,
-                seen=("eager: no call gave another result after calls with other sizes and values",),
-                facts=finding.facts,
-            )
-        elif (read := examined.counters.get(finding.facts["state"])) is not None and not finding.is_error:
-            finding = StateWritten(
-                message=f"{finding.message}; it is another one after every call, and forward looks at it",
-                place=finding.place,
-                also=(Label(read, "reads it"),),
-                fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
-                facts=finding.facts,
-            )
-        elif matters and not finding.is_error:
-            finding = StateWritten(
-                message=f"{finding.message}; and what a call gives depends on the calls before it",
-                place=finding.place,
-                seen=("eager: another input first, then the example again, gave another result",),
-                fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
-                facts=finding.facts,
-            )
-        settled.append(finding)
-    return settled
-
-
-def _may_be_a_cache(finding: StateWritten) -> bool:
-    return not finding.is_error or finding.facts.get("written") == REPLACED
-
-
-def describe(model: ir.Model, graph: Graph, job: Job, roots: SourceRoots | None) -> None:
-    """Keep in the model what its file format has no place for: the structure of its arguments and results, and the
-    lines that its nodes come from. Without `roots`, nothing of the source: no lines, and no values of arguments."""
-    model.producer_version = installed_versions()["trueport"]
-    model.metadata_props["trueport.arguments"] = json.dumps(job.call.describe())
-    model.metadata_props["trueport.results"] = json.dumps(graph.returns.describe())
-    if roots is not None:
-        model.metadata_props["trueport.constants"] = json.dumps(_constants(job))
-    for part in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in part.all_nodes():
-            note_place(node.metadata_props, roots)
-
-
 def with_lines(found: Iterable[Diagnostic], roots: SourceRoots) -> tuple[Diagnostic, ...]:
     """Findings whose places were read from a file: with the lines of the model's own source, and no others."""
     return tuple(one if one.place is None else replace(one, place=roots.read(one.place)) for one in found)
-
-
-def _constants(job: Job) -> dict[str, str]:
-    return {leaf.name: _spelt(leaf.value) for leaf in job.leaves if leaf.kind is LeafKind.CONSTANT}
-
-
-def _spelt(value: object) -> str:
-    """As Python shows it, but for the addresses of objects, which are others each time."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def report(
@@ -129,7 +52,6 @@ def report(
     carried: CarriedModel,
     path: Path | None,
     opset: int,
-    found: Sequence[Diagnostic],
     seconds: Mapping[str, float],
     roots: SourceRoots | None,
 ) -> Report:
@@ -140,14 +62,12 @@ def report(
         model=model_name(job.model),
         path=None if path is None else str(path),
         opset=opset,
-        diagnostics=tuple(found),
+        diagnostics=carried.found,
         inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
-        left_out={
-            output.name: _spelt(output.value) for output in carried.graph.outputs if not is_carried(output.value)
-        },
+        left_out={output.name: spelt(output.value) for output in carried.graph.outputs if not is_carried(output.value)},
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
-        constants=_constants(job),
+        constants=job.constants,
         assumptions=tuple(_assumptions(carried.graph, sizes, roots)),
         nodes=sum(1 for _ in carried.model.graph.all_nodes()),
         **checked_facts(checked),
@@ -171,7 +91,7 @@ def file_report(job: Job, path: Path, found: Sequence[Diagnostic], checked: Chec
         path=str(path),
         diagnostics=tuple(found),
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
-        constants=_constants(job),
+        constants=job.constants,
         versions=installed_versions(),
         **checked_facts(checked),
     )

@@ -22,6 +22,13 @@ def test_covariance_with_weights():
     faithful(forward, torch.randn(3, 4))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_as_many_powers_as_there_are_rows(dtype):
+    x = (torch.randn(3, 4) * 3).to(dtype)
+    faithful(lambda x: torch.vander(x[:, 0], N=x.shape[0]), x, free=({0},))
+    faithful(lambda x: torch.vander(x[0], x.shape[0] - 1, increasing=True), x, free=({0, 1},))
+
+
 def test_the_most_frequent_value():
     faithful(lambda x: (x.mode(1), x.mode(0, keepdim=True)), torch.randint(0, 3, (4, 7)), free=({0, 1},), unique=False)
 

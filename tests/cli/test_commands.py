@@ -179,6 +179,7 @@ def test_a_finding_that_is_our_fault_is_not_taken_for_one_of_the_model(house: Ho
         ("sarif", '{\n  "$schema"'),
         ("github", "::error title=TP101"),
         ("junit", "<?xml"),
+        ("markdown", "**refused Net: 1 error**"),
     ],
 )
 def test_each_format_is_all_that_stands_on_stdout(house: House, name: str, begins: str) -> None:

@@ -87,6 +87,15 @@ class TestTimeout:
         assert "error[TP007]: the command was to end within 15 s" in done.stdout
         assert {path.name for path in tmp_path.iterdir()} <= {"slow.py", "__pycache__"}
 
+    @pytest.mark.parametrize("how", [(), ("--portable",)], ids=["edits", "portable"])
+    def test_a_search_for_a_fix_ends_with_its_processes(self, tmp_path: Path, how: tuple[str, ...]) -> None:
+        (tmp_path / "slow.py").write_text(SLOW.format(seconds=600))
+        done = run(tmp_path, "fix", "slow.py:Net", "-i", "x:2x4", "--write", "--quiet", "--timeout", "15", *how)
+        assert done.returncode == Exit.FINDINGS, done.stderr
+        assert "error[TP007]: the command was to end within 15 s" in done.stdout
+        assert done.stderr == ""
+        assert (tmp_path / "slow.py").read_text() == SLOW.format(seconds=600)
+
     def test_one_that_does_not_is_not_disturbed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with at_work.working("doing nothing", timeout=600):
             pass

@@ -54,7 +54,7 @@ def assert_kept_alive(
     """
     program = trueport.export(model, args, dynamic_shapes=dynamic_shapes, verify=verify, **options)
     job = make_job(eager or model, args, dynamic_shapes=dynamic_shapes, constants=options.get("constants", ()))
-    graph = program._graph
+    graph = program.captured
     for given in (args, *others):
         expected = run_eager(job, job.call.flatten((copy.deepcopy(given), {})))
         values = job.call.flatten((copy.deepcopy(given), {}))
@@ -70,7 +70,7 @@ def assert_kept_alive(
 
 
 def count(program: Program, kind: Control) -> int:
-    return sum(node.op is kind for node in program._graph.root.walk())
+    return sum(node.op is kind for node in program.captured.root.walk())
 
 
 def refused(model: Any, args: tuple[Any, ...], **options: Any) -> Any:

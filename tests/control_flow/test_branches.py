@@ -107,7 +107,7 @@ def test_an_unchanged_name_stays_out_of_the_branch():
         return y, z
 
     program = both(model, ifs=1)
-    (branch,) = [node for node in program._graph.root.nodes if node.regions]
+    (branch,) = [node for node in program.captured.root.nodes if node.regions]
     assert len(branch.outputs) == 1
 
 

@@ -86,7 +86,7 @@ def test_an_unchanged_tensor_is_not_carried():
         return total
 
     program = by_rows(model, loops=1)
-    (loop,) = [node for node in program._graph.root.walk() if str(node.op) == "Control.LOOP"]
+    (loop,) = [node for node in program.captured.root.walk() if str(node.op) == "Control.LOOP"]
     assert len(loop.outputs) == 1
 
 

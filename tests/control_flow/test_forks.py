@@ -266,7 +266,7 @@ def test_what_was_computed_before_the_branch_is_computed_once():
         return drawn(x).sum()
 
     program = trueport.export(model, (UP,), verify=False, random="onnx")
-    assert [node.op for node in program._graph.root.walk()].count(torch.ops.aten.rand.default) == 1
+    assert [node.op for node in program.captured.root.walk()].count(torch.ops.aten.rand.default) == 1
 
 
 def test_a_function_of_two_kinds_in_each_round():

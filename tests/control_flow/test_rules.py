@@ -38,12 +38,12 @@ FIRST = branching.__code__.co_firstlineno
 
 def test_nodes_in_arms_have_the_users_lines():
     program = assert_kept_alive(branching, (UP,), [(DOWN,)], ifs=1)
-    lines = {str(node.op): node.place.where.line for node in program._graph.root.walk()}
+    lines = {str(node.op): node.place.where.line for node in program.captured.root.walk()}
     assert lines["aten.mul.Tensor"] == FIRST + 3
     assert lines["aten.sub.Tensor"] == FIRST + 5
     assert lines["Control.IF"] == FIRST + 2
-    assert all(node.place.where.file == __file__ for node in program._graph.root.walk())
-    assert all(node.place.where.function == "branching" for node in program._graph.root.walk())
+    assert all(node.place.where.file == __file__ for node in program.captured.root.walk())
+    assert all(node.place.where.function == "branching" for node in program.captured.root.walk())
 
 
 def test_the_onnx_nodes_have_them_too():

@@ -64,7 +64,7 @@ def test_an_installed_library(tmp_path, monkeypatch):
     source = "def pick(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
     library = installed(tmp_path, monkeypatch, source)
     program = both(lambda x: library.pick(x), ifs=1)
-    places = [node.place.where for node in program._graph.root.walk()]
+    places = [node.place.where for node in program.captured.root.walk()]
     assert any(where.is_installed and where.line == 3 for where in places)
 
 
@@ -281,7 +281,7 @@ def test_sequential_of_user_modules():
             return x - self.scale
 
     program = both(nn.Sequential(Gate(2.0), nn.ReLU(), Gate(3.0)).eval(), ifs=2)
-    assert {node.place.module for node in program._graph.root.walk() if node.regions} == {"0", "2"}
+    assert {node.place.module for node in program.captured.root.walk() if node.regions} == {"0", "2"}
 
 
 def test_recursion_of_a_static_depth():

@@ -15,7 +15,6 @@ GOOD = {
     "torch": "2.13.0+cpu",
     "onnx": "1.23.2",
     "onnx-ir": "1.1.0",
-    "onnxscript": "0.7.2",
     "onnxruntime": "1.31.1",
     "numpy": "2.4.6",
 }

@@ -25,6 +25,8 @@ from trueport.fix.search import Sought, find_fixes
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = sorted(path.name.removesuffix("_in.py") for path in FIXTURES.glob("*_in.py"))
 ASKED, THEN = "# trueport fix ", "# then: "
+NOT_ASKED = ("diff", "portable", "debug", "quiet", "timeout")
+"""What is said of the command itself, and not of the model."""
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,7 @@ def command_in(file: Path, head: str) -> Command | None:
     target, *options = shlex.split(line.removeprefix(head))
     with click.Context(fix_command) as context:
         fix_command.parse_args(context, [f"{file}:{target}", *options])
-        given = {name: value for name, value in context.params.items() if name not in ("diff", "portable", "debug")}
-        return command_of(**given)
+        return command_of(**{name: value for name, value in context.params.items() if name not in NOT_ASKED})
 
 
 def sought(file: Path, nursery: Nursery, head: str = ASKED) -> Sought:

@@ -131,7 +131,7 @@ def _eager(model: torch.nn.Module, args: Args) -> list[Any] | None:
 
 
 def _compare_replay(program: Any, args: Args, expected: list[Any]) -> Outcome | None:
-    graph = program._graph
+    graph = program.captured
     args = copy.deepcopy(args)
     given = {i.name: value for i, value in zip(graph.inputs, args, strict=False)}
     try:

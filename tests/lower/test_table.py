@@ -1,4 +1,4 @@
-"""Whose translation counts: the call's own table, what was registered, torchlib."""
+"""Whose translation counts: the call's own table, or what was registered; and those written with onnxscript."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxscript import opset20
 from tests.lower.through_onnx import graph_of, run
 from trueport.lower import table
 from trueport.lower.lower import lower
-from trueport.lower.table import CallingStyle, is_leaf, is_supported, op, translation_for
+from trueport.lower.table import is_leaf, op, translation_for
 
 aten = torch.ops.aten
 
@@ -18,7 +18,7 @@ aten = torch.ops.aten
 @pytest.fixture
 def registered():
     """What a test registers is forgotten after it."""
-    is_supported(aten.add.Tensor)
+    is_leaf(aten.add.Tensor)
     before = dict(table._REGISTERED)
     yield
     table._REGISTERED.clear()
@@ -54,11 +54,10 @@ def exported(custom=None):
     return lowered.model
 
 
-def test_ours_come_before_torchlib_and_nobody_knows_the_rest():
-    assert translation_for(aten.linear.default).style is CallingStyle.BUILDER
+def test_what_nobody_registered_is_no_leaf():
+    assert translation_for(aten.linear.default).takes_builder
     assert translation_for(aten.einsum.default) is None
-    assert translation_for(aten.hann_window.default).style is CallingStyle.TORCHLIB
-    assert not is_supported(TWICE)
+    assert not is_leaf(TWICE)
 
 
 def test_a_composite_operator_is_a_leaf_only_if_it_is_ours():
@@ -161,4 +160,4 @@ def test_a_package_whose_translations_are_broken_is_told_and_the_others_stay(reg
     package_with_translations(tmp_path, monkeypatch, "broken_offer", 'raise RuntimeError("no such backend")\n')
     with pytest.warns(UserWarning, match=r"translations of broken_offer .* no such backend"):
         table._discover.__wrapped__()
-    assert is_supported(aten.relu.default)
+    assert is_leaf(aten.relu.default)

@@ -19,6 +19,7 @@ from trueport.report.concise import report_concise
 from trueport.report.formats import FORMATS
 from trueport.report.github import report_github
 from trueport.report.junit import report_junit
+from trueport.report.markdown import report_markdown
 from trueport.report.sarif import report_sarif
 from trueport.source import Place, Where
 
@@ -107,6 +108,29 @@ def test_junit_passes_only_what_was_compared_with_eager(verified: bool, skipped:
     root = ElementTree.fromstring(report_junit(Report(model="Net", verified=verified)))
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("1", "0", str(skipped))
     assert len(list(root.iter("skipped"))) == skipped
+
+
+def test_markdown_is_a_table_and_the_whole_text(report: Report) -> None:
+    lines = report_markdown(report).splitlines()
+    assert lines[0] == "**refused Net: 2 errors**"
+    assert lines[2:7] == [
+        "| | where | what | way out |",
+        "|---|---|---|---|",
+        "| error TP805 | /elsewhere/lib.py:3 | differs |  |",
+        r"| error TP103 | my model.py:4:8 | \`y\` is \<int\> \& 100% \\x00odd, or unbound: see | give it a value |",
+        "| note TP303 |  | m = n |  |",
+    ]
+    assert "error[TP103]: `y` is <int> & 100% \\x00odd," in lines
+    assert "```text" in lines
+    assert lines[-1] == "</details>"
+
+
+def test_no_text_of_a_report_ends_its_fence() -> None:
+    said = WrongValues(message="```` </details>")
+    lines = report_markdown(Report(model="Net", diagnostics=(said,))).splitlines()
+    fences = [line for line in lines if line.startswith("`````")]
+    assert fences == ["`````text", "`````"]
+    assert not report_markdown(Report(model="Net", verified=True)).count("|")
 
 
 def test_concise_is_one_line_per_finding(report: Report) -> None:

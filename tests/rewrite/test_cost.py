@@ -85,7 +85,7 @@ def test_a_second_export_rewrites_nothing_and_reads_no_file(load, monkeypatch):
     monkeypatch.setattr(functions, "rewrite", _never)
     monkeypatch.setattr(functions, "find_definition", _never)
     program = trueport.export(model, (torch.ones(3, 3),), verify=False)
-    assert len(program._graph.rewritten) == 1
+    assert len(program.captured.rewritten) == 1
 
 
 def test_a_file_is_parsed_once_for_all_its_functions(load, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_file_is_parsed_once_for_all_its_functions(load, monkeypatch):
     model = torch.nn.Sequential(module.Net(), Unsqueezed(), module.Other())
     before = functions._parsed.cache_info().misses
     program = trueport.export(model, (torch.ones(3, 3),), verify=False)
-    assert len(program._graph.rewritten) == 2
+    assert len(program.captured.rewritten) == 2
     assert functions._parsed.cache_info().misses == before + 1
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import time
 
+import psutil
 import pytest
 import torch
 
@@ -96,3 +97,16 @@ def test_a_file_saved_just_before_python_started_is_not_compared(tmp_path, monke
     assert not out_of_date.is_out_of_date(code, text)
     monkeypatch.setattr(out_of_date, "_started", lambda: path.stat().st_mtime - 60)
     assert out_of_date.is_out_of_date(code, text)
+
+
+def test_when_the_process_began():
+    ours = psutil.Process().create_time()
+    assert out_of_date._started() == pytest.approx(ours, abs=1)
+
+
+def test_without_a_proc_folder_less_is_compared(monkeypatch):
+    def missing(*_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(out_of_date.Path, "read_text", missing)
+    assert out_of_date._started.__wrapped__() >= out_of_date._started()

@@ -30,7 +30,8 @@ from trueport.load.job import AxisSize, FreeSize, Job
 from trueport.verify.check import check_model
 from trueport.verify.inputs.values import draw_tensor
 from trueport.verify.judging.reference import Reference
-from trueport.verify.results import Budget, CheckResult
+from trueport.verify.options import Budget, Insight, Options
+from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import Limits
 
 QUICK = Limits(load_seconds=30, run_seconds=0.5, memory_bytes=300 << 20)
@@ -40,12 +41,12 @@ def flat(outputs: object) -> list:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def check(path: Path, work: Job, eager: Callable, outputs=("y",), **options) -> CheckResult:
+def check(path: Path, work: Job, eager: Callable, outputs=("y",), **more) -> CheckResult:
     def run(values):
         with torch.no_grad():
             return eager(*values)
 
-    return check_model(path, work, Reference(run, flat), outputs, **options)
+    return check_model(path, work, Reference(run, flat), outputs, **more)
 
 
 def codes(result: CheckResult) -> list[str]:
@@ -83,7 +84,10 @@ def test_a_branch_on_a_size_that_the_example_did_not_take_is_found_by_another_si
     """`if x.shape[0] > 6:` baked in: the peers' largest silent failure."""
     result = check(scaled(tmp_path / "m.onnx"), batch_of(), lambda x: 2 * x if x.shape[0] <= 6 else x)
     result_beyond = check(
-        scaled(tmp_path / "m.onnx"), batch_of(), lambda x: 2 * x if x.shape[0] <= 40 else x, extra_sizes=[{"batch": 41}]
+        scaled(tmp_path / "m.onnx"),
+        batch_of(),
+        lambda x: 2 * x if x.shape[0] <= 40 else x,
+        insight=Insight(extra_sizes=[{"batch": 41}]),
     )
     for found in (result, result_beyond):
         assert codes(found) == ["TP805"]
@@ -262,9 +266,14 @@ def test_the_search_ends_with_its_budget(tmp_path):
             raise ValueError("enough")
         return 2 * x
 
-    check(scaled(tmp_path / "m.onnx"), batch_of(), only_the_example_size, budget=Budget(needed=7, units=0))
+    check(
+        scaled(tmp_path / "m.onnx"),
+        batch_of(),
+        only_the_example_size,
+        options=Options(budget=Budget(needed=7, units=0)),
+    )
     assert len(runs) == 1 + 2 + 7  # the example, twice to count its work, and what was drawn
-    result = check(scaled(tmp_path / "m.onnx"), batch_of(), lambda x: 2 * x, budget=Budget(inputs=0))
+    result = check(scaled(tmp_path / "m.onnx"), batch_of(), lambda x: 2 * x, options=Options(budget=Budget(inputs=0)))
     assert len(result.checked) == 5
 
 

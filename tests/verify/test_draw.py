@@ -261,3 +261,36 @@ def test_positions_are_no_offsets():
     base = Candidate((ids.value,), {})
     moved = [Mover(job(ids), (), [7.0]).apply(Move(What.ONE, 7.0, 0, 0), base)]
     assert [each.values[0].tolist() for each in moved] == [[7, 1, 2]]
+
+
+def test_offsets_are_kept_in_order_only_for_operators_that_trust_them():
+    index = leaf("index", torch.tensor([0, 2, 4]))
+    x = leaf("x", torch.randn(6, 2), {0: BATCH})
+    free = [value for value in column(drawn(x, index, named=Named(trusts_offsets=False)), 1) if value.numel()]
+    assert any(int(value[0]) != 0 for value in free)
+    assert any(bool((value.diff() < 0).any()) for value in free)
+
+
+def test_integers_may_be_lengths_along_another_input():
+    x = leaf("x", torch.randn(4, 6), {0: BATCH, 1: TIME})
+    lengths = leaf("lengths", torch.tensor([2, 5, 3, 1]), {0: BATCH})
+    full = [each for each in drawn(x, lengths) if each.values[1].numel() and each.sizes["time"] > 6]
+    assert any(int(each.values[1].max()) == each.sizes["time"] for each in full)
+    assert all(int(each.values[1].max()) <= each.sizes["time"] for each in full if "lengths" in each.family)
+
+
+def test_zero_comes_with_both_signs_and_tiny_numbers_underflow():
+    values = column(drawn(leaf("x", torch.randn(8))), 0)
+    assert any(bool((value.signbit() & (value == 0)).any()) for value in values)
+    assert any(bool(((value.abs() < 1e-25) & (value != 0)).any()) for value in values)
+
+
+def test_what_an_example_has_of_nan_comes_at_other_places():
+    values = column(drawn(leaf("x", torch.tensor([1.0, float("nan"), 3.0]))), 0)
+    assert any(bool(value[0].isnan()) for value in values)
+    assert not any(bool(value.isinf().any()) for value in values)
+
+
+def test_a_python_number_is_also_far_from_the_example():
+    numbers = column(drawn(Leaf("n", LeafKind.NUMBER, 2)), 0)
+    assert {302, -300} <= set(numbers)

@@ -17,7 +17,7 @@ def test_a_loop_without_end_is_left_after_the_rounds_that_are_noted():
             x = x * 2
         return x
 
-    graph = trueport.export(model, (torch.ones(3),), verify=False)._graph
+    graph = trueport.export(model, (torch.ones(3),), verify=False).captured
     (body,) = (node.regions[0] for node in graph.root.walk() if node.op is Control.LOOP)
     rounds = {body: alone(graph, body)}
     recording = RegionRecording(rounds=rounds, most=5)

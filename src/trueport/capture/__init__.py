@@ -8,7 +8,7 @@ Rooms, lowest first; each imports from those before it only, which tests/test_im
     decompositions/                torch's functions, operators and layers, written with others
     recording/                     operators on tensors without data, noted as nodes
     containers/                    lists, dicts, sets, generators whose content depends on the way that was taken
-    python/                        builtins, itertools, math, numpy, for traced numbers and containers
+    python/                        builtins, math, numpy, polyfills of the library, for traced numbers and containers
     effects/                       what code does to objects, containers and tensors around it: seen, undone, told
     joins/                         what two arms leave, made one
     loops/                         loops of traced length

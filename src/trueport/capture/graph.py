@@ -230,3 +230,8 @@ class Graph:
     """Of those, the lines of the branches that hold the rest of their block."""
     restarts: tuple[Restart, ...] = ()
     """Why the traces before this one were begun anew, in order."""
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Of the outputs that the ONNX model has."""
+        return tuple(output.name for output in self.outputs if is_carried(output.value))

@@ -1,12 +1,14 @@
 """Torch functions that must be seen before they reach the dispatcher.
 
-Some would read a traced number as a plain one in C++ and freeze it (see `stand_ins.py`); `.tolist()` would read memory;
-and turning gradients on inside forward (forces as derivatives of an energy) needs autograd, which the trace skips.
+Some would read a traced number as a plain one in C++ and freeze it (`decompositions/registry.py`); `.tolist()` would
+read memory; and turning gradients on inside forward (forces as derivatives of an energy) needs autograd, which the
+trace skips.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,14 +18,14 @@ from torch.overrides import TorchFunctionMode
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
-from trueport.capture.decompositions import convolution_stand_ins, number_stand_ins, pool_stand_ins  # noqa: F401  (they register themselves)
-from trueport.capture.decompositions.comparisons import COMPARISONS
+from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.indexing import get_item, has_traced_number, set_item
-from trueport.capture.decompositions.stand_ins import holds_symbol, stand_in_for, tensor_of, with_numbers
+from trueport.capture.decompositions.registry import always, decomposes, decompositions_of, holds_symbol
 from trueport.capture.python.arrays import holds_array, with_tensors
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.values.maybe import present
+from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     PAD_SEQUENCE,
     SET_GRAD_ENABLED,
@@ -33,20 +35,10 @@ from trueport.torch_internals import (
     share_functional_value,
 )
 
-_PLAIN_NUMBERS = (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__)
 _OF_WHAT_IS_THERE = frozenset(
     (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
 )
 """What takes no None in its first argument, nor in a list there: a name that may be None is something when given."""
-_INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
-_CUTTING: dict[Any, Callable[..., Cutting]] = {
-    **dict.fromkeys((torch.Tensor.unbind, torch.unbind, torch.unbind_copy, torch.Tensor.__iter__), unbind),
-    **dict.fromkeys((torch.Tensor.split, torch.split, torch.split_copy), split),
-    **dict.fromkeys((torch.Tensor.unsafe_split, torch.unsafe_split), split),
-    **dict.fromkeys((torch.Tensor.chunk, torch.chunk, torch.Tensor.unsafe_chunk, torch.unsafe_chunk), chunk),
-}
-
-
 _FOR_THE_USER = frozenset(
     {
         torch.Tensor.__bool__,
@@ -107,67 +99,96 @@ class TorchCalls(TorchFunctionMode):
             return args[0].detach()  # the same memory; torch's own way dispatches under the class of the parameter
         elif func is torch.Tensor.__deepcopy__ and isinstance(args[0], FunctionalTensor):
             return args[1].setdefault(id(args[0]), args[0].clone())
-        elif func in _PLAIN_NUMBERS:
-            return self._plain_number(func, args[0])
-        elif func in COMPARISONS:
-            return COMPARISONS[func](*args, **kwargs)
-        elif func is torch.Tensor.tolist:
-            return self._to_list(args[0])
-        elif func in _INDEXING and (index := _with_tensors(args[1])) is not args[1]:
-            return func(args[0], index, *args[2:])
-        elif func is torch.Tensor.__getitem__ and has_traced_number(args[1]):
-            return get_item(*args)
-        elif func is torch.Tensor.__setitem__ and has_traced_number(args[1]):
-            return set_item(*args)
-        elif func in _CUTTING and (pieces := self._pieces(func, args, kwargs)) is not None:
-            return pieces
-        elif func in _TAKING_LISTS and args and is_open(items := handed_on(args[0])):
-            return _TAKING_LISTS[func](items, *args[1:], **kwargs)
-        elif (stand_in := stand_in_for(func, *(given := with_numbers(func, args, kwargs)))) is not None:
-            args, kwargs = given
-            answer = stand_in(*args, **kwargs)
-            if answer is not NotImplemented:
-                return answer
-        elif func in _FOR_THE_USER:
+        for found in decompositions_of(func):
+            given, named = found.given(args, kwargs)
+            if found.when((*given, *named.values())):
+                answer = found.function(*given, **named)
+                if answer is not NotImplemented:
+                    return answer
+                args, kwargs = given, named
+        if func in _FOR_THE_USER:
             return func(*args, **kwargs)
         with self._tracer.places.torch_asking():
             return func(*args, **kwargs)
 
-    def _plain_number(self, func: Any, tensor: torch.Tensor) -> Any:
+
+def _tracer() -> Tracer:
+    trace: Any = TRACE.trace
+    return trace.tracer  # type: ignore[no-any-return]
+
+
+def _plain_number(function: Callable[..., Any]) -> None:
+    @decomposes(function, when=always)
+    def number(tensor: torch.Tensor) -> Any:
         """`int(t)`, `range(t)`: known where the tensor is a constant; otherwise a matter for the rewritten function."""
-        known = self._tracer.constants.evaluate(self._tracer.value(self._tracer.adopt_all(tensor)))
+        tracer = _tracer()
+        known = tracer.constants.evaluate(tracer.value(tracer.adopt_all(tensor)))
         if known is not None:
             with outside_all_modes():
-                return func(known)
-        self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
-        return func(tensor)
+                return function(known)
+        tracer.demand.require(tracer.places.asking_frame(), tracer.places)
+        return function(tensor)
 
-    def _to_list(self, tensor: torch.Tensor) -> Any:
-        """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
-        if tensor.dim() == 0:
-            return tensor.item()
-        first, *sizes = cast("tuple[Any, ...]", tensor.shape)
-        if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
-            self._tracer.demand.require(self._tracer.places.asking_frame(), self._tracer.places)
-            return self._left_open_here(TracedList.of_numbers(tensor))
-        return [self._to_list(part) for part in tensor.unbind(0)]
 
-    def _pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedList | None:
-        """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
-        given = _CUTTING[func](*args, **kwargs)
-        if isinstance(given.by, torch.Tensor) and given.by.dim() == 0:
-            given = replace(given, by=given.by.item())
-        if not given.is_open:
-            return None
-        frame = self._tracer.places.asking_frame(through=getattr(func, "__code__", None))
-        self._tracer.demand.require(frame, self._tracer.places)
-        if frame is None or func is torch.Tensor.__iter__:
-            return None
-        return self._left_open_here(given.cut())
+for _function in (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.__float__):
+    _plain_number(_function)
 
-    def _left_open_here(self, made: TracedList) -> TracedList:
-        made.place = self._tracer.places.here()
-        return made
+
+@decomposes(torch.Tensor.tolist, when=always)
+def _to_list(tensor: torch.Tensor) -> Any:
+    """`tensor.tolist()` as the items themselves: plain numbers where they are constants, symbols where not."""
+    if tensor.dim() == 0:
+        return tensor.item()
+    first, *sizes = cast("tuple[Any, ...]", tensor.shape)
+    if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
+        places = _tracer().places
+        _tracer().demand.require(places.asking_frame(), places)
+        return _left_open_here(TracedList.of_numbers(tensor))
+    return [_to_list(part) for part in tensor.unbind(0)]
+
+
+def _left_open_here(made: TracedList) -> TracedList:
+    made.place = _tracer().places.here()
+    return made
+
+
+def _in_pieces(cutting: Callable[..., Cutting], *functions: Callable[..., Any]) -> None:
+    for function in functions:
+        decomposes(function, when=always)(functools.partial(_pieces, cutting, function))
+
+
+def _pieces(cutting: Callable[..., Cutting], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
+    given = cutting(*args, **kwargs)
+    if isinstance(given.by, torch.Tensor) and given.by.dim() == 0:
+        given = replace(given, by=given.by.item())
+    if not given.is_open:
+        return NotImplemented
+    places = _tracer().places
+    frame = places.asking_frame(through=getattr(function, "__code__", None))
+    _tracer().demand.require(frame, places)
+    if frame is None or function is torch.Tensor.__iter__:
+        return NotImplemented
+    return _left_open_here(given.cut())
+
+
+_in_pieces(unbind, torch.Tensor.unbind, torch.unbind, torch.unbind_copy, torch.Tensor.__iter__)
+_in_pieces(split, torch.Tensor.split, torch.split, torch.split_copy, torch.Tensor.unsafe_split, torch.unsafe_split)
+_in_pieces(chunk, torch.Tensor.chunk, torch.chunk, torch.Tensor.unsafe_chunk, torch.unsafe_chunk)
+
+
+@decomposes(torch.Tensor.__getitem__, when=always)
+def _get_item(tensor: torch.Tensor, index: Any) -> Any:
+    if (made := _with_tensors(index)) is not index:
+        return torch.Tensor.__getitem__(tensor, made)
+    return get_item(tensor, index) if has_traced_number(index) else NotImplemented
+
+
+@decomposes(torch.Tensor.__setitem__, when=always)
+def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> Any:
+    if (made := _with_tensors(index)) is not index:
+        return torch.Tensor.__setitem__(tensor, made, value)
+    return set_item(tensor, index, value) if has_traced_number(index) else NotImplemented
 
 
 def _with_tensors(index: Any) -> Any:
@@ -180,29 +201,45 @@ def _with_tensors(index: Any) -> Any:
     return tensor_of(index) if isinstance(index, list) and holds_symbol(index) else index
 
 
-def _stack(tensors: TracedList, dim: int = 0) -> torch.Tensor:
-    whole = tensors.whole()
+def open_list(given: Sequence[Any]) -> bool:
+    """A list of open length is the first of them."""
+    return bool(given) and is_open(handed_on(given[0]))
+
+
+def _items(given: Any) -> TracedList:
+    return cast("TracedList", handed_on(given))
+
+
+@decomposes(torch.stack, when=open_list)
+def _stack(tensors: Any, dim: int = 0) -> torch.Tensor:
+    whole = _items(tensors).whole()
     return whole.movedim(0, dim) if dim else whole
 
 
-def _join(tensors: TracedList, dim: int = 0, axis: int | None = None) -> torch.Tensor:
-    return tensors.joined(dim if axis is None else axis)
+@decomposes(torch.cat, torch.concat, torch.concatenate, when=open_list)
+def _join(tensors: Any, dim: int = 0, axis: int | None = None) -> torch.Tensor:
+    return _items(tensors).joined(dim if axis is None else axis)
 
 
-def _vertically(tensors: TracedList) -> torch.Tensor:
+@decomposes(torch.vstack, when=open_list)
+def _vertically(tensors: Any) -> torch.Tensor:
     """`vstack`: rows become the rows of a matrix."""
-    return tensors.whole() if tensors.rank < 2 else tensors.joined(0)
+    items = _items(tensors)
+    return items.whole() if items.rank < 2 else items.joined(0)
 
 
-def _horizontally(tensors: TracedList) -> torch.Tensor:
-    return tensors.joined(0 if tensors.rank < 2 else 1)
+@decomposes(torch.hstack, when=open_list)
+def _horizontally(tensors: Any) -> torch.Tensor:
+    items = _items(tensors)
+    return items.joined(0 if items.rank < 2 else 1)
 
 
+@decomposes(PAD_SEQUENCE, when=open_list)
 def _padded(
-    sequences: TracedList, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> torch.Tensor:
     """`pad_sequence`: each item in a row of its own, which is as long as the longest."""
-    lengths, items = sequences.lengths(0), sequences.joined(0)
+    lengths, items = _items(sequences).lengths(0), _items(sequences).joined(0)
     places = torch.arange(torch.sym_max(lengths.amax().item(), 0))
     taken = (
         places < lengths.unsqueeze(1) if padding_side == "right" else places >= places.shape[0] - lengths.unsqueeze(1)
@@ -212,22 +249,12 @@ def _padded(
     return rows if batch_first else rows.transpose(0, 1)
 
 
-def _tensor(data: TracedList, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
+@decomposes(torch.tensor, torch.as_tensor, when=open_list)
+def _tensor(data: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
     """A list of numbers as a tensor: floats get the default dtype, as in eager."""
-    whole = data.as_numbers()
+    whole = _items(data).as_numbers()
     default = torch.get_default_dtype() if whole.dtype is torch.float64 else whole.dtype
     return whole.to(dtype or default)
-
-
-_TAKING_LISTS: dict[Any, Callable[..., torch.Tensor]] = {
-    torch.stack: _stack,
-    torch.vstack: _vertically,
-    torch.hstack: _horizontally,
-    PAD_SEQUENCE: _padded,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), _join),
-    **dict.fromkeys((torch.tensor, torch.as_tensor), _tensor),
-}
-"""What can be done with a list of open length."""
 
 
 def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:

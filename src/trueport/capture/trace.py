@@ -16,7 +16,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from trueport.capture import limits
 from trueport.capture.branches.control_flow import ControlFlow
 from trueport.capture.branches.higher_order import higher_order_functions
-from trueport.capture.decompositions.adaptations import adapted
+from trueport.capture.decompositions.registry import layers_decomposed
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import ReadsState, StateMode, settle_state
@@ -29,7 +29,7 @@ from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.returned import outputs_of, told_of
 from trueport.capture.stops.demand import Demand
-from trueport.capture.stops.failures import diagnose, ends_the_process, place_of
+from trueport.capture.stops.failures import diagnose, ends_the_call, place_of
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.refusals import naming
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, WritesInPlace
@@ -38,7 +38,7 @@ from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
-from trueport.errors import ExportError
+from trueport.errors import ExportError, Unwinding
 from trueport.load.job import Job, Leaf
 from trueport.load.unscripted import unscripted
 from trueport.load.values import LeafKind
@@ -97,7 +97,7 @@ def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, in
     try:
         for number in range(1, limits.TRACES + 1):
             try:
-                with unscripted(job.model) as model, adapted(model):
+                with unscripted(job.model) as model, layers_decomposed(model):
                     graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle)
                     rewritten = tuple(rewriting.rewritten)
                     tails = {code: rewriting.tails(code) for code in rewritten}
@@ -165,13 +165,15 @@ def _trace(
     except (ExportError, InvalidGraph, Restarting):
         demand.end()
         raise
-    except SystemExit as ended:
-        demand.end()
-        raise ExportError([ends_the_process(ended, tracer.places), *tracer.diagnostics.values()]) from ended
     except Exception as failure:
         demand.end()
         demand.retry(failure, tracer.places)
         raise ExportError([diagnose(failure, tracer.places), *tracer.diagnostics.values()]) from failure
+    except (KeyboardInterrupt, Unwinding):
+        raise
+    except BaseException as ended:  # sys.exit(), or an error of the user's that is no Exception
+        demand.end()
+        raise ExportError([ends_the_call(ended, tracer.places), *tracer.diagnostics.values()]) from ended
     finally:
         tracer.places.end()
         snapshot.restore()

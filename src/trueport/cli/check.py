@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.checking import Checking, checking_options
 from trueport.cli.outcome import told_plainly
 from trueport.cli.request import model_options, read_request
 from trueport.cli.showing import Showing, mention_fix, showing_options
@@ -26,12 +27,12 @@ def check(target: str, debug: bool, quiet: bool, timeout: float | None, **option
     """
     with told_plainly(debug):
         showing = Showing.taken_from(options)
-        checking = take_checking(options)
+        start, checking = Path.cwd(), Checking.taken_from(options)
         with working(f"checking {target}", quiet, timeout):
             request = read_request(target=target, **options)
             from trueport.api import check as run
 
-            report = run(request.model, request.args, **request.options, **checking)
+            report = run(request.model, request.args, **request.options, **checking.arguments(start))
         ended = showing.finish(report)
         mention_fix(report)
     raise SystemExit(ended)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from trueport.cli.request import usage_error
+from trueport.cli.request import as_meant, usage_error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_TOLERANCES = ("rtol", "atol")
+AskedTolerance = float | dict[str, float] | None
 SUFFIX = ".counterexample"
 """What the folder beside the model is called, where nobody names another."""
 
 
 def checking_options(command: Command) -> Command:
-    """Add the options of the check; `take_checking` reads them."""
+    """Add the options of the check; `Checking` is made of them."""
     for option in reversed(
         [
             click.option("--thorough", is_flag=True, help="Search longer for inputs that go other ways."),
@@ -38,21 +39,43 @@ def checking_options(command: Command) -> Command:
     return command
 
 
-def take_checking(options: dict[str, Any], file: str | None = None) -> dict[str, Any]:
-    """Take the check's own options out of a command's, as `trueport.api` takes them. `file` is the model's, where there
-    is one: a counterexample goes beside it, unless another folder is named.
-    """
-    taken = {name: options.pop(name) for name in ("thorough", "seed", "nonfinite", "counterexample")}
-    if taken["counterexample"] is None and file is not None:
-        taken["counterexample"] = f"{file}{SUFFIX}"
-    if taken["counterexample"] is not None and Path(taken["counterexample"]).is_file():
-        raise usage_error(
-            f"{taken['counterexample']} is a file, and no folder", fix="name another with --counterexample"
+@dataclass(frozen=True)
+class Checking:
+    """What was asked of the check. Take it from a command's options with `taken_from`."""
+
+    thorough: bool
+    seed: int
+    rtol: AskedTolerance
+    atol: AskedTolerance
+    nonfinite: bool
+    counterexample: str | None
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any], file: str | None = None) -> Checking:
+        """Made of the options of `checking_options`, which are taken out of the others. `file` is the model's, where
+        there is one: a counterexample goes beside it, unless another folder is named. Raises UsageError."""
+        folder = options.pop("counterexample")
+        if folder is None and file is not None:
+            folder = f"{file}{SUFFIX}"
+        if folder is not None and Path(folder).is_file():
+            raise usage_error(f"{folder} is a file, and no folder", fix="name another with --counterexample")
+        return cls(
+            options.pop("thorough"),
+            options.pop("seed"),
+            _tolerance("rtol", options.pop("rtol")),
+            _tolerance("atol", options.pop("atol")),
+            options.pop("nonfinite"),
+            folder,
         )
-    return taken | {name: _tolerance(name, options.pop(name)) for name in _TOLERANCES}
+
+    def arguments(self, start: Path) -> dict[str, Any]:
+        """As `trueport.api` takes them. `start` is the folder that the command began in."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        folder = self.counterexample
+        return given | {"counterexample": None if folder is None else as_meant(folder, start)}
 
 
-def _tolerance(option: str, texts: Sequence[str]) -> float | dict[str, float] | None:
+def _tolerance(option: str, texts: Sequence[str]) -> AskedTolerance:
     """`1e-3` for all outputs, `logits=1e-3` for one of them."""
     by_output: dict[str, float] = {}
     for text in texts:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.checking import Checking, checking_options
 from trueport.cli.outcome import told_plainly
 from trueport.cli.request import as_meant, model_options, read_request, source_root_option
 from trueport.cli.showing import Showing, mention_fix, showing_options
@@ -63,11 +63,10 @@ def export(
         start = Path.cwd()
         refuse_output(Path(output), overwrite)
         showing = Showing.taken_from(options)
-        checking = take_checking(options, output)
+        checking = Checking.taken_from(options, output)
         try:
             with working(f"exporting {target}", quiet, timeout):
                 request = read_request(target=target, **options)
-                checking["counterexample"] = as_meant(checking["counterexample"], start)
                 from trueport.api import export as run
 
                 program = run(
@@ -80,7 +79,7 @@ def export(
                     proof=proof and verify,
                     source=source,
                     source_root=source_root,
-                    **checking,
+                    **checking.arguments(start),
                     **request.options,
                 )
             report, rewritten = program.report, program.rewritten if show_rewritten else ()

@@ -8,12 +8,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.checking import Checking, checking_options
 from trueport.cli.outcome import Exit, ending, offer_bundle, show_findings, told_plainly
 from trueport.cli.portable import fix_portable
 from trueport.cli.request import model_options, parse_ranges
 from trueport.cli.trial import trials
-from trueport.cli.working import working
+from trueport.cli.working import working, working_options
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
@@ -31,7 +31,10 @@ from trueport.fix.writing import write_changes
     "--portable", is_flag=True, help="Write branches and loops so that torch.export takes them, too (torch.cond)."
 )
 @checking_options
-def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) -> None:
+@working_options
+def fix(
+    target: str, diff: bool, portable: bool, debug: bool, quiet: bool, timeout: float | None, **options: Any
+) -> None:
     """Find edits of the source of TARGET with which it exports faithfully, and show them as a diff.
 
     Each is tried before it is shown: on a copy, which is exported, checked, and held against what eager gave before.
@@ -42,10 +45,10 @@ def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) ->
     """
     with told_plainly(debug):
         if portable:
-            take_checking(options)
-            raise SystemExit(fix_portable(target, diff, **options))
+            Checking.taken_from(options)
+            raise SystemExit(fix_portable(target, diff, quiet, timeout, **options))
         command = command_of(target, **options)
-        with working(f"looking for a fix of {target}"), trials() as trial:
+        with working(f"looking for a fix of {target}", quiet, timeout), trials() as trial:
             sought = find_fixes(command, trial)
         if sought.before.unusable:
             found = sought.before.report.diagnostics
@@ -57,7 +60,7 @@ def fix(target: str, diff: bool, portable: bool, debug: bool, **options: Any) ->
 def command_of(target: str, **options: Any) -> Command:
     """What was typed. What is wrong with it by itself is found before any process is started."""
     parse_ranges(options["dims"])
-    take_checking(dict(options))
+    Checking.taken_from(dict(options))
     return Command(target, options.pop("inputs"), options.pop("dims"), options)
 
 

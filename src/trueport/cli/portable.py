@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,9 @@ _ABOUT_INPUTS = ("kwargs", "dynamic_shapes", "constants", "value_ranges")
 """Of what may be asked of an export, what matters to the source."""
 
 
-def fix_portable(target: str, diff: bool, **options: Any) -> Exit:
+def fix_portable(target: str, diff: bool, quiet: bool, timeout: float | None, **options: Any) -> Exit:
     """Find the portable form of TARGET, and show or write it."""
-    with working(f"writing {target} for torch's own exporters"):
+    with working(f"writing {target} for torch's own exporters", quiet, timeout):
         found = _find(target, options)
     if found.diagnostics:
         show_findings(found.diagnostics, Console())
@@ -51,6 +52,13 @@ def fix_portable(target: str, diff: bool, **options: Any) -> Exit:
 
 
 def _find(target: str, options: dict[str, Any]) -> PortableResult:
+    if importlib.util.find_spec("onnxscript") is None:
+        from trueport.load.faults import usage_error
+
+        raise usage_error(
+            "torch.onnx.export writes with onnxscript, which is not installed",
+            fix="pip install 'trueport[onnxscript]'",
+        )
     request = read_request(target=target, **options)
     from trueport.examine import examine
     from trueport.fix.portable.portable import make_portable

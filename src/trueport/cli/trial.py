@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from trueport import temporary
+from trueport import progress, temporary
 from trueport.cli.trial_child import TrialRequest
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.fix.command import Command
@@ -73,6 +73,9 @@ def trials(nursery: Nursery | None = None) -> Iterator[Trial]:
         took: list[float] = []
 
         def trial(files: Files, command: Command) -> TrialOutcome:
+            progress.stage("trying" if took else "checking the model as it is")
+            if took:
+                progress.count(len(took), None, "edits")
             patience = max(_LEAST_PATIENCE, 5 * took[0]) if took else None
             began = time.monotonic()
             outcome = _run(home, folder, files, command, first=not took, patience=patience)

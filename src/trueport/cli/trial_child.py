@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trueport import temporary
-from trueport.cli.checking import take_checking
+from trueport.cli.checking import Checking
 from trueport.cli.request import Request, read_request
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import UsageError
@@ -95,7 +95,7 @@ def _tried(trial: TrialRequest) -> TrialOutcome:
     command = trial.command
     torch.manual_seed(0)  # the same weights in every trial, as far as the model draws them alike
     options = dict(command.options)
-    checking = take_checking(options)
+    checking = Checking.taken_from(options)
     try:
         request = read_request(target=command.target, inputs=command.inputs, dims=command.dims, **options)
     except UsageError as refused:
@@ -103,7 +103,7 @@ def _tried(trial: TrialRequest) -> TrialOutcome:
     from trueport.api import check
 
     try:
-        report = check(request.model, request.args, **request.options, **checking)
+        report = check(request.model, request.args, **request.options, **checking.arguments(trial.folder))
     except UsageError as refused:
         report = _refused(command, refused)
     forward, target = _definition(type(request.model).forward), _target(request.model, command.target)

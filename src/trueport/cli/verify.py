@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trueport.cli.checking import checking_options, take_checking
+from trueport.cli.checking import Checking, checking_options
 from trueport.cli.outcome import told_plainly
 from trueport.cli.request import as_meant, read_request, source_root_option, target_options, usage_error
 from trueport.cli.showing import Showing, showing_options
@@ -49,14 +49,14 @@ def verify(
         if not Path(file).is_file():
             raise usage_error(f"there is no file {file}", fix="name an ONNX file")
         showing = Showing.taken_from(options)
-        checking = take_checking(options, file)
+        checking = Checking.taken_from(options, file)
         with working(f"verifying {file}", quiet, timeout):
             request = read_request(target=target, **options)
-            checking["counterexample"] = as_meant(checking["counterexample"], start)
             from trueport.api import verify as run
 
             given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
             where = as_meant(file, start)
-            report = run(where, request.model, request.args, source_root=source_root, **given, **checking)
+            given |= checking.arguments(start)
+            report = run(where, request.model, request.args, source_root=source_root, **given)
         ended = showing.finish(report)
     raise SystemExit(ended)

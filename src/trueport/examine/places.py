@@ -53,7 +53,7 @@ def place_of_return(model: torch.nn.Module) -> Place | None:
 def user_place_here() -> Place:
     """The user's calls on the running stack, outermost first, down from the model's own forward."""
     calls: list[Where] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "call_eagerly":
         if is_users(frame.f_code.co_filename):
             calls.append(where_of(frame, frame.f_lasti))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,10 +10,8 @@ import torch
 from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
 from trueport.examine.places import running_module, user_place
 from trueport.load.job import Job
+from trueport.torch_internals import messages
 
-_ABOUT_DTYPES = re.compile(
-    r"dtype|scalar type|same type|data type|Input type .* should be the same|not implemented for '|must be long", re.I
-)
 _LONGEST = 300
 
 
@@ -68,7 +65,7 @@ def refusal(job: Job, error: BaseException, runs_with: Mapping[str, int] | None 
         label=f"{type(error).__name__} here",
         seen=tuple(seen),
         fix=fix or "run model(*args) yourself: it raises the same error",
-        facts=_facts(failure) if dtypes and not features else {},
+        facts=_of_features(failure) if features else _of_layer(failure) if dtypes else _of_text(failure),
     )
 
 
@@ -83,15 +80,14 @@ def _fitting_indices(job: Job, text: str) -> str:
     ]
     if not whole:
         return ""
-    size = re.search(r"with size (\d+)", text)
-    below = f"@0..{int(size[1]) - 1}" if size and int(size[1]) else "@0..9"
+    size = messages.size_indexed(text)
+    below = f"@0..{size - 1}" if size else "@0..9"
     return f"give {' and '.join(whole)} numbers that fit as indices: on the command line, {whole[0]}:…:i64{below}"
 
 
 def shortened(error: BaseException) -> str:
-    """The first paragraph of a message; torch's longer ones continue with C++ frames and advice about itself."""
-    text = re.split(r"\n\s*\n|\nException raised from|\nWhile executing", str(error).strip())[0]
-    text = " ".join(text.split())
+    """The first paragraph of a message."""
+    text = " ".join(messages.first_paragraph(str(error)).split())
     text = f"{text[:_LONGEST]}…" if len(text) > _LONGEST else text
     name = type(error).__name__
     return f"{name}: {text}" if text else name
@@ -125,7 +121,7 @@ def _wrong_features(failure: _Failure) -> tuple[str, str] | None:
 
 def _wrong_dtype(failure: _Failure) -> tuple[str, str] | None:
     """Tensors of another dtype than the weights they meet, or floats where indices are needed."""
-    if failure.module is None or not _ABOUT_DTYPES.search(failure.text):
+    if failure.module is None or not messages.is_about_dtypes(failure.text):
         return None
     if isinstance(failure.module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
         floats = [tensor for tensor in failure.given if tensor.is_floating_point()]
@@ -152,10 +148,24 @@ def _wrong_dtype(failure: _Failure) -> tuple[str, str] | None:
     return message, f"{source}{cast}"
 
 
-def _facts(failure: _Failure) -> dict[str, str]:
+def _of_features(failure: _Failure) -> dict[str, str]:
+    """The numbers that did not fit."""
+    numbers = [*messages.numbers_named(failure.text), *failure.given[0].shape]
+    return {"numbers": " ".join(map(str, numbers))}
+
+
+def _of_text(failure: _Failure) -> dict[str, str]:
+    """What torch's own message is about, and the numbers in it."""
+    facts = {"numbers": " ".join(map(str, messages.numbers_named(failure.text)))}
+    if messages.is_about_indices(failure.text):
+        return facts | {"about": "indices"}
+    return facts | ({"about": "dtypes"} if messages.is_about_dtypes(failure.text) else {})
+
+
+def _of_layer(failure: _Failure) -> dict[str, str]:
     """The layer, the dtype that it takes, and the input that has another."""
     module = failure.module
-    facts = {"module": failure.path}
+    facts = {"about": "dtypes", "module": failure.path}
     if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
         facts |= {"dtype": str(torch.int64), "rows": str(module.num_embeddings)}
     elif module is not None:

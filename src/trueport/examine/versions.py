@@ -17,7 +17,6 @@ NEEDED: Mapping[str, str] = {
     "torch": ">=2.13,<2.14",
     "onnx": ">=1.20",
     "onnx-ir": ">=1.1",
-    "onnxscript": ">=0.7",
     "onnxruntime": ">=1.23",
     "numpy": ">=1.26",
 }

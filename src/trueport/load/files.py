@@ -13,6 +13,7 @@ import torch
 
 from trueport.errors import UsageError
 from trueport.load.faults import usage_error
+from trueport.torch_internals import messages
 
 TORCH_SUFFIXES = frozenset({".pt", ".pth", ".bin", ".ckpt"})
 _CONVERT = (
@@ -75,9 +76,4 @@ def _is_whole_pickle(path: Path) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    """torch's refusals explain `weights_only` at length after the first sentences; what matters is the named global."""
-    text = str(error)
-    for line in text.splitlines():
-        if "GLOBAL" in line or "Unsupported" in line:
-            return line.split(". Please use", 1)[0].strip()
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return messages.refused_by_load(str(error)) or type(error).__name__

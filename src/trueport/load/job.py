@@ -9,7 +9,7 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.structures import Structure
-from trueport.load.values import LeafKind
+from trueport.load.values import LeafKind, spelt
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,11 @@ class Job:
     @property
     def inputs(self) -> tuple[Leaf, ...]:
         return tuple(leaf for leaf in self.leaves if leaf.is_input)
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """The arguments that are baked in, as Python shows them."""
+        return {leaf.name: spelt(leaf.value) for leaf in self.leaves if not leaf.is_input}
 
     @property
     def free_sizes(self) -> tuple[FreeSize, ...]:

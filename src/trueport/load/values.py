@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import types
 from enum import Enum
@@ -39,6 +40,11 @@ def kind_of(value: object) -> LeafKind | None:
     if isinstance(value, NUMBERS) and not isinstance(value, np.generic):
         return LeafKind.NUMBER
     return None
+
+
+def spelt(value: object) -> str:
+    """As Python shows it, but for the addresses of objects, which are others each time."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def attributes_of(value: object) -> dict[str, object] | None:

@@ -11,7 +11,7 @@ import torch
 
 from trueport.capture.graph import Node, Number, Value
 from trueport.lower.tensor import Emitter, Operand, Tensor
-from trueport.torch_internals import argument_names
+from trueport.torch_internals.schemas import argument_names
 
 TO_ONNX: dict[torch.dtype, ir.DataType] = {
     torch.bfloat16: ir.DataType.BFLOAT16,
@@ -120,7 +120,7 @@ def align(op: Emitter, node: Node, args: list[Any], kwargs: dict[str, Any]) -> t
         dtype = ir.DataType.BOOL
     else:
         return args, kwargs
-    names = _argument_names(node.op)
+    names = argument_names(node.op)
 
     def cast(name: str, x: Any) -> Any:
         return op.cast(x, dtype) if isinstance(x, Tensor) and name not in _NEVER_CAST else x
@@ -144,11 +144,6 @@ def parts_dtype(node: Node, operands: Sequence[Value]) -> torch.dtype | None:
     promoted_each = [functools.reduce(torch.promote_types, level) for level in levels if level]
     common: torch.dtype = functools.reduce(_yield_to, promoted_each)
     return common.to_real()
-
-
-@functools.cache
-def _argument_names(target: Any) -> tuple[str, ...]:
-    return argument_names(target)
 
 
 def _is_elementwise(node: Node) -> bool:

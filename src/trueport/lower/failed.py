@@ -19,6 +19,18 @@ _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARIES = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
 
 
+class NeedsOnnxscript(Exception):
+    """A translation is a function of onnxscript's, which is not installed."""
+
+    def __str__(self) -> str:
+        return "it takes no builder, so it is called with onnxscript, which is not installed"
+
+    fix = (
+        "pip install 'trueport[onnxscript]'; or write it with the builder, which needs no package: "
+        "def translate(op, x): return op.Mul(x, 2)"
+    )
+
+
 def translation_failed(node: Node, error: Exception) -> TranslationFailed:
     name = node.op.value if isinstance(node.op, Control) else name_of(node.op)
     frames = traceback.extract_tb(error.__traceback__)
@@ -28,7 +40,7 @@ def translation_failed(node: Node, error: Exception) -> TranslationFailed:
         place=node.place,
         label=f"calls {name}",
         seen=(f"called with ({', '.join(shown)})", f"raised at {frames[-1].filename}:{frames[-1].lineno}"),
-        fix=_way_out(frames),
+        fix=error.fix if isinstance(error, NeedsOnnxscript) else _way_out(frames),
     )
 
 

@@ -28,7 +28,7 @@ from trueport.lower.complex.parts import by_parts, by_truth
 from trueport.lower.complex.twins import Twins
 from trueport.lower.control import lower_control
 from trueport.lower.dtypes import align, onnx_dtype
-from trueport.lower.failed import nested_too_deep, translation_failed
+from trueport.lower.failed import NeedsOnnxscript, nested_too_deep, translation_failed
 from trueport.lower.opsets import ir_version_for
 from trueport.lower.passes.exact_factors import keep_factors_exact
 from trueport.lower.passes.legalise import legalise
@@ -38,7 +38,7 @@ from trueport.lower.passes.unread import without_unread
 from trueport.lower.scope import NestedTooDeep
 from trueport.lower.sequences import is_sequence, sequence_of
 from trueport.lower.subgraphs import made_here
-from trueport.lower.table import CallingStyle, Translation, is_dropped, name_of, translation_for
+from trueport.lower.table import Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
 from trueport.lower.unknown_dtypes import without_onnx_dtype
 from trueport.lower.weights import Weights
@@ -254,12 +254,10 @@ class Lowering:
         args = [self.argument(arg) for arg in node.args]
         kwargs = {name: self.argument(arg) for name, arg in node.kwargs.items()}
         args, kwargs = align(self.op, node, args, kwargs)
-        if translation.style is CallingStyle.BUILDER:
+        if translation.takes_builder:
             result = translation.function(self.op, *args, **kwargs)
         else:
-            from trueport.lower import torchlib
-
-            result = torchlib.call(self.op, translation.function, args, kwargs)
+            result = _with_onnxscript(self.op, translation.function, args, kwargs)
             if node.returns is Returns.LIST and isinstance(result, Tensor):
                 result = [self.op.SequenceAt(result, np.int64(i)) for i in range(len(node.outputs))]
         if node.returns in (Returns.TUPLE, Returns.LIST):
@@ -291,6 +289,17 @@ class Lowering:
             if value is not None:
                 sizes = value.shape if isinstance(value, Value) else ()
                 self.bind(value, Tensor(self.op, self.op.new_name("missing"), onnx_dtype(value.dtype), sizes))
+
+
+def _with_onnxscript(op: Builder, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Imported here: an extra, and half a second that only models with such translations pay."""
+    try:
+        from trueport.lower import onnxscript_functions
+    except ModuleNotFoundError as missing:
+        if missing.name != "onnxscript":
+            raise
+        raise NeedsOnnxscript from missing
+    return onnxscript_functions.call(op, function, args, kwargs)
 
 
 def used_values(graph: Graph) -> set[object]:

@@ -1,7 +1,7 @@
 """Which function translates which ATen operator.
 
-In order of precedence: the `custom_translation_table` of the call, what was registered with `@op` (the user's packages
-and ours, in `lower/ops/`), and onnxscript's torchlib. An operator found here is a leaf of the capture.
+The `custom_translation_table` of the call comes before what was registered with `@op` (ours in `lower/ops/`, then the
+user's packages, which may replace them). An operator found here is a leaf of the capture.
 """
 
 from __future__ import annotations
@@ -14,33 +14,31 @@ import pkgutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeVar
 
-from trueport.torch_internals import OpOverload, is_composite
+from trueport.torch_internals import OpOverload
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINTS = "trueport.ops"
-
-
-class CallingStyle(Enum):
-    """How a translation is called."""
-
-    BUILDER = "builder"  # translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's
-    ONNXSCRIPT = "onnxscript"  # translate(*args, **kwargs): calls onnxscript's opsets; sizes are tensors
-    TORCHLIB = "torchlib"  # the same, with a signature that tells inputs from attributes
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
     name: str
     function: Callable[..., Any]
-    style: CallingStyle
+    takes_builder: bool
+    """translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's. Others are called by
+    `onnxscript_functions.py`."""
+
+    @staticmethod
+    def of(name: str, function: Callable[..., Any]) -> Translation:
+        is_onnxscripts = hasattr(function, "op_signature")
+        first = None if is_onnxscripts else next(iter(inspect.signature(function).parameters), None)
+        return Translation(name, function, takes_builder=first == "op")
 
 
 _REGISTERED: dict[str, Translation] = {}
 _DROPPED: set[str] = set()
-_TAKEN_APART: set[str] = set()
 _OF_COMPLEX: set[str] = set()
 _OF_PARTS: set[str] = set()
 
@@ -54,14 +52,13 @@ def op(*names: str) -> Callable[[F], F]:
         def twice(op, x):
             return op.Mul(x, 2)
 
-    Any other function gets the arguments only, and builds its nodes with onnxscript's opsets.
+    Any other function gets the arguments only, and builds its nodes with onnxscript's opsets (`trueport[onnxscript]`).
     """
 
     def register(function: F) -> F:
         for name in names:
             name = name.removesuffix(".default")
-            _REGISTERED[name] = Translation(name, function, _style(function))
-            _TAKEN_APART.discard(name)
+            _REGISTERED[name] = Translation.of(name, function)
         return function
 
     return register
@@ -72,23 +69,14 @@ def dropped(*names: str) -> None:
     _DROPPED.update(names)
 
 
-def taken_apart(*names: str) -> None:
-    """Operators that torchlib translates worse than torch's own decomposition of them."""
-    _TAKEN_APART.update(names)
-
-
 def translation_for(
     target: OpOverload, custom: Mapping[OpOverload, Callable[..., Any]] | None = None
 ) -> Translation | None:
     """How to translate a call of this operator; None when nobody knows."""
     if custom and (function := custom.get(target)) is not None:
-        return Translation(name_of(target), function, _style(function))
-    return _translation(name_of(target))
-
-
-def is_supported(target: OpOverload) -> bool:
-    """Whether the operator is a leaf: it has a translation, or computes nothing."""
-    return translation_for(target) is not None or is_dropped(target)
+        return Translation.of(name_of(target), function)
+    _discover()
+    return _REGISTERED.get(name_of(target))
 
 
 def of_complex(names: Iterable[str], by_parts: bool = False) -> None:
@@ -98,25 +86,15 @@ def of_complex(names: Iterable[str], by_parts: bool = False) -> None:
 
 
 def is_leaf(target: OpOverload, complex_numbers: bool = False) -> bool:
-    """Whether capture should keep the operator whole.
+    """Whether capture should keep the operator whole: it has a translation, or computes nothing.
 
-    A composite one only where we have a translation of our own: torch's definition of it, operator by operator, is
-    better than torchlib's idea of the whole. Of complex numbers, only what is carried for them: torch's definition of
-    anything else ends in operators that are.
+    Of complex numbers, only what is carried for them: torch's definition of anything else ends in operators that are.
     """
-    if complex_numbers:
-        _discover()
-        name = name_of(target)
-        return name in _OF_COMPLEX or is_dropped(target) or (name in _OF_PARTS and is_leaf(target))
-    if is_composite(target):
-        return is_ours(target) or is_dropped(target)
-    return is_supported(target)
-
-
-def is_ours(target: OpOverload) -> bool:
-    """Whether the translation was registered with `@op`: a composite operator is then worth keeping whole."""
-    _discover()
-    return name_of(target) in _REGISTERED
+    is_known = translation_for(target) is not None or is_dropped(target)
+    if not complex_numbers:
+        return is_known
+    name = name_of(target)
+    return name in _OF_COMPLEX or is_dropped(target) or (name in _OF_PARTS and is_known)
 
 
 def is_dropped(target: OpOverload) -> bool:
@@ -127,26 +105,6 @@ def is_dropped(target: OpOverload) -> bool:
 def name_of(target: OpOverload) -> str:
     """`aten::linear`, `aten::add.Tensor`."""
     return str(target.name()).removesuffix(".default")
-
-
-def _translation(name: str) -> Translation | None:
-    _discover()
-    if (found := _REGISTERED.get(name)) is not None:
-        return found
-    if name in _TAKEN_APART:
-        return None
-    # Imported here: half a second that a model of our own operators need not pay.
-    from trueport.lower import torchlib
-
-    function = torchlib.find(name)
-    return None if function is None else Translation(name, function, CallingStyle.TORCHLIB)
-
-
-def _style(function: Callable[..., Any]) -> CallingStyle:
-    if hasattr(function, "op_signature"):
-        return CallingStyle.TORCHLIB
-    first = next(iter(inspect.signature(function).parameters), None)
-    return CallingStyle.BUILDER if first == "op" else CallingStyle.ONNXSCRIPT
 
 
 @functools.cache

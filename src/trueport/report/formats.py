@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from trueport.report.concise import report_concise
 from trueport.report.github import report_github
 from trueport.report.junit import report_junit
+from trueport.report.markdown import report_markdown
 from trueport.report.model import Report
 from trueport.report.sarif import report_sarif
 from trueport.report.text import report_text
@@ -18,4 +19,5 @@ FORMATS: Mapping[str, Callable[[Report], str]] = {
     "sarif": report_sarif,
     "github": report_github,
     "junit": report_junit,
+    "markdown": report_markdown,
 }

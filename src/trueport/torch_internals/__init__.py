@@ -162,10 +162,11 @@ def is_composite(op: OpOverload) -> bool:
 
 
 def decomposition_of(op: OpOverload) -> Callable[..., Any] | None:
-    """How torch would compute the operator by others: its composite definition or a registered decomposition."""
+    """How torch would compute the operator by others: its composite definition, a registered decomposition, or, of one
+    of the primitives that those may end in, what torch itself runs for it."""
     if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _DispatchKey.CompositeImplicitAutograd):
         return op.decompose
-    return _decompositions.get(op)
+    return _decompositions.get(op) or getattr(op, "impl_aten", None)
 
 
 def fake_from_real(real: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
@@ -204,11 +205,6 @@ def memory_of(wrapped: torch.Tensor) -> int:
     with no_dispatch():
         storage: int = wrapped.elem.untyped_storage()._cdata  # type: ignore[attr-defined]
     return storage
-
-
-def argument_names(op: OpOverload) -> tuple[str, ...]:
-    """The names of an operator's arguments in the order of its schema, which tell a mask from an operand."""
-    return tuple(argument.name for argument in op._schema.arguments)
 
 
 @contextlib.contextmanager

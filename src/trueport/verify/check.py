@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import torch
 
@@ -18,10 +17,8 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.load.job import Job
 from trueport.rewrite.probes import probed
 from trueport.verify.decisions.search import Search
-from trueport.verify.decisions.tally import Decision
 from trueport.verify.decisions.torch_control_flow import watched_functions
 from trueport.verify.faults.blame import Blame
-from trueport.verify.faults.evidence import Evidence
 from trueport.verify.faults.findings import (
     EXAMPLE,
     LOADING,
@@ -38,20 +35,23 @@ from trueport.verify.faults.findings import (
     size_not_moved,
     untyped_nothing,
 )
-from trueport.verify.faults.mismatch import Investigation, Locate
+from trueport.verify.faults.mismatch import Investigation
 from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
+from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Work, nodes_of
-from trueport.verify.judging.comparing import Allowed, Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
+from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
-from trueport.verify.judging.steps import Answers
-from trueport.verify.results import THOROUGH, AgreedInput, Budget, CheckResult
+from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
+from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, misfit, tied_sizes
 from trueport.verify.runtime.origin import origin_of
 from trueport.verify.runtime.sandbox import FailureKind, Limits, LoadedModel, Worker, WorkerFailure, shared_worker
 
+_AT_LEAST = 5
+"""How many inputs are compared in any case."""
 _OTHER_VALUES = 2
 """How many values besides the example's each free size is to be seen at."""
 _SEARCH_FROM = 12
@@ -63,44 +63,6 @@ _GROWN = 4
 _DTYPE_OF_NOTHING = "the dtype of nothing"
 SEARCHED = "searched for"
 
-Unreached = Callable[[Sequence[Decision], Sequence[Sequence[object]]], Sequence[Diagnostic]]
-"""What there is to say of ways that no input took, given the inputs that were compared, one value per leaf each."""
-
-
-class Options(TypedDict, total=False):
-    """What a check may be told besides the model."""
-
-    extra_sizes: Sequence[Mapping[str, int]]
-    """Sizes that must be tried."""
-    extra_values: Sequence[Sequence[object]]
-    """Inputs that must be tried, one value per leaf each."""
-    admits: Callable[[Mapping[str, int]], bool]
-    """Whether sizes keep to what ties them to one another."""
-    seed: int
-    at_least: int
-    budget: Budget
-    steps: Answers | None
-    """What a model that rounds to steps gives where its roundings fall otherwise."""
-    working_dtypes: Sequence[torch.dtype]
-    """Dtypes that the model computes in besides those of its weights and inputs."""
-    rtol: Allowed
-    atol: Allowed
-    locate: Locate
-    """Finds where a difference begins."""
-    unreached: Unreached
-    evidence: Evidence
-    """Where a counterexample is to be kept."""
-    nonfinite: bool
-    """Whether NaN and infinities are among the values to try."""
-    promised_from: int
-    """Free sizes from which on the file is meant to hold; a difference below is a warning."""
-
-
-def checking_options(thorough: bool, seed: int, rtol: Allowed, atol: Allowed, nonfinite: bool) -> Options:
-    """What a user may say of a check."""
-    options: Options = {"seed": seed, "rtol": rtol, "atol": atol, "nonfinite": nonfinite}
-    return {**options, "budget": THOROUGH} if thorough else options
-
 
 def check_model(
     path: Path,
@@ -111,9 +73,10 @@ def check_model(
     fixed_feeds: Mapping[str, torch.Tensor] | None = None,
     limits: Limits | None = None,
     worker: Worker | None = None,
-    **options: Unpack[Options],
+    options: Options = AS_USUAL,
+    insight: Insight = NOTHING_KNOWN,
 ) -> CheckResult:
-    """Compare the file with eager on the example, then on inputs that eager accepts: at least `at_least` in all, with
+    """Compare the file with eager on the example, then on inputs that eager accepts: at least a few in all, with
     every free size at two other values, and every way of the counted branches and loops where one can be found.
 
     Inputs and outputs have the names of the job's; `fixed_feeds` are inputs that are no arguments (lifted state).
@@ -121,16 +84,16 @@ def check_model(
     """
     opened = open_model(path, limits or limits_for(job), worker)
     if isinstance(opened, Diagnostic):
-        return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
+        return CheckResult(diagnostics=(opened,), seed=options.seed)
     with opened.loaded as loaded:
         fault = misfit(loaded.inputs, [*(leaf.name for leaf in job.inputs), *(fixed_feeds or {})], "inputs") or misfit(
             loaded.outputs, output_names, "outputs"
         )
         if fault is not None:
-            return CheckResult(diagnostics=(OurFault(message=fault),), seed=options.get("seed", 0))
+            return CheckResult(diagnostics=(OurFault(message=fault),), seed=options.seed)
         feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds or {})
         tied, held = tied_sizes(job, loaded.inputs), held_sizes(job, loaded.inputs)
-        return check_opened(opened, job, reference, feed, output_names, tied, held, **options)
+        return check_opened(opened, job, reference, feed, output_names, tied, held, options, insight)
 
 
 @dataclass(frozen=True)
@@ -161,22 +124,21 @@ def check_opened(
     output_names: Sequence[str],
     tied: Sequence[Collection[str]] = (),
     held: Collection[str] = (),
-    **options: Unpack[Options],
+    options: Options = AS_USUAL,
+    insight: Insight = NOTHING_KNOWN,
 ) -> CheckResult:
     """The check itself, whoever made the file. `tied` sizes move together, `held` ones not at all."""
-    refuse_unknown(options.get("rtol"), "rtol", output_names)
-    refuse_unknown(options.get("atol"), "atol", output_names)
-    seed, budget = options.get("seed", 0), options.get("budget", Budget())
+    refuse_unknown(options.rtol, "rtol", output_names)
+    refuse_unknown(options.atol, "atol", output_names)
+    seed, nonfinite, admits = options.seed, options.nonfinite, insight.admits
     values = [leaf.value for leaf in job.leaves]
     example = example_sizes(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
 
     def drawn(numbers: Named) -> Iterator[Drawn]:
-        extra, nonfinite = options.get("extra_sizes", ()), options.get("nonfinite", False)
-        wanted = (asked_for(values, example) for values in options.get("extra_values", ()))
-        others = draw(job, values, seed, extra, tied=tied, held=held, nonfinite=nonfinite, named=numbers)
+        wanted = (asked_for(values, example) for values in insight.extra_values)
+        others = draw(job, values, seed, insight.extra_sizes, tied=tied, held=held, nonfinite=nonfinite, named=numbers)
         every = itertools.chain(wanted, others)
-        admits = options.get("admits")
         return every if admits is None else (each for each in every if admits(each.sizes))
 
     comparer = Comparer(
@@ -185,28 +147,29 @@ def check_opened(
         feed,
         tuple(output_names),
         opened.limits,
-        (*options.get("working_dtypes", ()), *dtypes_of(job)),
+        (*insight.working_dtypes, *dtypes_of(job)),
         seed,
-        options.get("rtol"),
-        options.get("atol"),
-        steps=options.get("steps"),
+        options.rtol,
+        options.atol,
+        steps=insight.steps,
     )
     investigation = Investigation(
         job,
         comparer,
         opened.blame,
         groups,
-        budget.shrink_units,
-        options.get("evidence"),
-        options.get("locate"),
+        options.budget.shrink_units,
+        options.evidence,
+        insight.locate,
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
-    check = Check(job, comparer, investigation, groups, example, budget, seed, options.get("promised_from", 0))
+    check = Check(job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from)
     with probed(reference.codes, reference.functions), watched_functions():
-        check.search(drawn, options.get("at_least", 5))
-        unreached = options.get("unreached")
-        if unreached is not None and not check.failed():
-            check.findings += unreached(reference.tally.decisions(), [known.values for known in check.known[:8]])
+        check.search(drawn, _AT_LEAST)
+        if insight.unreached is not None and not check.failed():
+            check.findings += insight.unreached(
+                reference.tally.decisions(), [known.values for known in check.known[:8]]
+            )
     return check.result()
 
 
@@ -273,12 +236,18 @@ class Check:
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
-        return replace(numbers, sized_by_values=watched.sized_by_values, loops=self.work.loops)
+        return replace(
+            numbers,
+            sized_by_values=watched.sized_by_values,
+            has_cells=watched.has_cells,
+            trusts_offsets=watched.trusts_offsets,
+        )
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""
         left = self.budget.of_inputs(self.work)
         needed = float(self.budget.needed_units)
+        tried: set[object] = set()
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         for candidate in self._worth_trying(drawn):
             if self.failed():
@@ -291,6 +260,9 @@ class Check:
                     break
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
+            if (content := small_content(candidate.values)) is not None and content in tried:
+                continue
+            tried.add(content)
             if self._is_late("some of the drawn inputs were not tried"):
                 break
             left, needed = left - cost, needed - cost

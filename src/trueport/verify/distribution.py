@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
 from trueport.load.job import Job
@@ -29,7 +30,7 @@ from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_f
 from trueport.verify.inputs.draw import Drawn, draw
 from trueport.verify.judging.compare import compare, tolerance_for
 from trueport.verify.judging.comparing import Feed
-from trueport.verify.judging.reference import FlattenOutputs, RunEager
+from trueport.verify.judging.reference import FlattenOutputs, RunEager, expected_outputs
 from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.feeds import feeds_for, held_sizes, tied_sizes
 from trueport.verify.runtime.sandbox import WorkerFailure
@@ -55,19 +56,19 @@ Samples = list[list[Any]]
 def check_distribution(
     path: Path,
     job: Job,
+    graph: Graph,
     run_eager: RunEager,
-    flatten_outputs: FlattenOutputs,
-    output_names: Sequence[str],
-    fixed_feeds: Mapping[str, torch.Tensor],
     seed: int = 0,
 ) -> CheckResult:
-    """Compare how the results of a file of ours and of eager are distributed, on the example and a few other inputs."""
+    """Compare how the results of a file that was made of `graph` and of eager are distributed, on the example and a few
+    other inputs. What `run_eager` gives is what forward returned, and the state that it left."""
     opened = open_model(path, limits_for(job))
     if isinstance(opened, Diagnostic):
         return CheckResult(diagnostics=(opened,), seed=seed)
     with opened.loaded as loaded:
-        feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds)
-        check = Distributions(job, opened, run_eager, flatten_outputs, tuple(output_names), feed, seed)
+        feed = partial(feeds_for, job, ports=loaded.inputs, fixed=graph.lifted)
+        flatten = partial(expected_outputs, graph)
+        check = Distributions(job, opened, run_eager, flatten, graph.output_names, feed, seed)
         return check.result(
             draw(job, _example(job), seed, tied=tied_sizes(job, loaded.inputs), held=held_sizes(job, loaded.inputs))
         )

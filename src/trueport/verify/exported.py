@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import sympy
 import torch
@@ -14,11 +15,11 @@ from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.examine.garbage import uncollected
 from trueport.load.job import Job
-from trueport.lower.lower import CustomTable
+from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of
-from trueport.verify.assumptions import first_broken, readable
+from trueport.verify.assumed.sizes import TraceJudged, first_broken, readable
 from trueport.verify.calls import check_calls
-from trueport.verify.check import Options, check_model, limits_for
+from trueport.verify.check import check_model, limits_for
 from trueport.verify.decisions.kept_alive import kept_alive
 from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.arms import ArmCheck
@@ -26,10 +27,11 @@ from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.comparing import dtypes_of
-from trueport.verify.judging.reference import FlattenOutputs, Reference, RunEager
+from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
-from trueport.verify.results import Budget, CheckResult
-from trueport.verify.runtime.onnx_program import Laboratory, Lower
+from trueport.verify.options import Insight, Options
+from trueport.verify.results import CheckResult
+from trueport.verify.runtime.onnx_program import Laboratory
 from trueport.verify.runtime.sandbox import shared_worker
 from trueport.verify.unchecked import with_indices_checked
 
@@ -39,19 +41,18 @@ def check_exported(
     job: Job,
     graph: Graph,
     run_eager: RunEager,
-    flatten_outputs: FlattenOutputs,
-    output_names: Sequence[str],
-    lower: Lower,
-    run_precisely: RunEager | None = None,
+    run_precisely: RunEager,
     *,
     opset: int,
-    custom: CustomTable | None = None,
-    **options: Unpack[Options],
+    custom: CustomTable,
+    options: Options,
+    judged: TraceJudged,
 ) -> CheckResult:
-    """`check_model` for a file that `lower` made of `graph`, after each of its calls by itself."""
-    laboratory = Laboratory(lower, shared_worker(), limits_for(job))
+    """`check_model` for a file that was lowered from `graph`, after each of its calls by itself. What `run_eager` gives
+    is what forward returned, and the state that it left."""
+    laboratory = Laboratory(lambda part: lower(part, opset, custom), shared_worker(), limits_for(job))
     with uncollected():
-        calls = check_calls(graph, laboratory, opset, custom, options.get("nonfinite", False))
+        calls = check_calls(graph, laboratory, opset, custom, options.nonfinite)
     localiser = Localiser(laboratory, dtypes_of(job))
     by_name = _by_name(job, graph)
     checked = with_indices_checked(run_eager, graph, by_name)
@@ -65,26 +66,32 @@ def check_exported(
             return None
 
     def unreached(decisions: Sequence[Decision], inputs: Sequence[Sequence[object]]) -> list[Diagnostic]:
-        budget = options.get("budget", Budget())
-        return ArmCheck(graph, localiser, budget.arms).findings(decisions, [by_name(values) for values in inputs])
+        given = [by_name(values) for values in inputs]
+        return ArmCheck(graph, localiser, options.budget.arms).findings(decisions, given)
 
     found = check_model(
         path,
         job,
         Reference(
             checked,
-            flatten_outputs,
+            partial(expected_outputs, graph),
             graph.rewritten,
             kept_alive(graph),
             precisely=run_precisely,
             functions=graph.functions,
         ),
-        output_names,
-        **{**options, "working_dtypes": _floats_of(graph)},  # type: ignore[arg-type]
+        graph.output_names,
         fixed_feeds=graph.lifted,
-        steps=moved_steps(graph, by_name, output_names, options.get("seed", 0)),
-        locate=locate,
-        unreached=unreached,
+        options=options,
+        insight=Insight(
+            extra_sizes=judged.must_try,
+            extra_values=judged.must_try_values,
+            admits=judged.admits,
+            working_dtypes=_floats_of(graph),
+            steps=moved_steps(graph, by_name, graph.output_names, options.seed),
+            locate=locate,
+            unreached=unreached,
+        ),
     )
     return replace(found, diagnostics=_together(found.diagnostics, calls.findings), calls=calls)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
-from typing import Protocol, Unpack
+from typing import Protocol
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
@@ -18,7 +18,7 @@ from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.load.job import Job, Leaf
 from trueport.load.values import LeafKind
 from trueport.source import Place, Where
-from trueport.verify.check import Options, check_opened, limits_for, open_model
+from trueport.verify.check import check_opened, limits_for, open_model
 from trueport.verify.decisions.instrument import functions_run_by, unwatched
 from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.faults.eager_values import Recogniser
@@ -26,6 +26,7 @@ from trueport.verify.faults.mismatch import ONLY_HERE, Divergence
 from trueport.verify.fitted import Fitted, fit
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import Reference, RunEager
+from trueport.verify.options import AS_USUAL, Insight, Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.origin import is_ours
 
@@ -39,23 +40,23 @@ class RunEitherWay(Protocol):
     def __call__(self, values: Sequence[object], grad: bool = False) -> object: ...
 
 
-def check_file(path: Path, job: Job, run_eager: RunEitherWay, **options: Unpack[Options]) -> CheckResult:
+def check_file(path: Path, job: Job, run_eager: RunEitherWay) -> CheckResult:
     """Compare a file with a model that neither draws random numbers nor remembers its calls."""
     opened = open_model(path, limits_for(job))
     if isinstance(opened, Diagnostic):
-        return CheckResult(diagnostics=(opened,), seed=options.get("seed", 0))
+        return CheckResult(diagnostics=(opened,))
     with opened.loaded:
         fitted = fit(opened, job, run_eager([leaf.value for leaf in job.leaves]))
         if isinstance(fitted, Diagnostic):
-            return CheckResult(diagnostics=(fitted,), seed=options.get("seed", 0))
-        return check_fitted(fitted, run_eager, **options)
+            return CheckResult(diagnostics=(fitted,))
+        return check_fitted(fitted, run_eager)
 
 
 def check_fitted(
     fitted: Fitted,
     run_eager: RunEitherWay,
     run_precisely: RunEager | None = None,
-    **options: Unpack[Options],
+    options: Options = AS_USUAL,
 ) -> CheckResult:
     """Compare a file with eager by their values, each call from the model's present state.
 
@@ -75,8 +76,6 @@ def check_fitted(
         return recogniser.lost_after(values) if agreeing is None else recogniser.first(values, agreeing)
 
     promised = 0 if is_ours(opened.blame.path) else _PROMISED_FROM
-    own: Options = {"unreached": unreached, "promised_from": promised, "locate": locate}
-    settled: Options = {**own, **options}
     codes = functions_run_by(lambda: run_eager(example))
     reference = Reference(
         run_eager,
@@ -85,7 +84,8 @@ def check_fitted(
         otherwise=lambda values: run_eager(values, grad=True),
         precisely=run_precisely,
     )
-    result = check_opened(opened, job, reference, feed, fitted.output_names, **settled)
+    insight = Insight(unreached=unreached, promised_from=promised, locate=locate)
+    result = check_opened(opened, job, reference, feed, fitted.output_names, options=options, insight=insight)
     told = replace(result, diagnostics=tuple(_advised(finding) for finding in result.diagnostics))
     unknown = [_not_watched(code) for code in unwatched(codes)] if told.agrees else []
     return told.with_findings([*(_absent(leaf) for leaf in fitted.missing), *unknown])
@@ -95,7 +95,7 @@ def _advised(finding: Diagnostic) -> Diagnostic:
     """Whoever made the file, it is not the translation of ours that is to be mended."""
     if not isinstance(finding, WrongShape | WrongDtype | WrongValues | RuntimeRefusesInput) or not finding.is_error:
         return finding
-    lost = any(fact.startswith(ONLY_HERE) for fact in finding.seen)
+    lost = ONLY_HERE in finding.facts
     why = "the file has one way of this line only; `trueport export` keeps all of them" if lost else ""
     return replace(finding, fix=why or "export the model again with `trueport export`, which compares what it writes")
 

@@ -15,13 +15,13 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.examine.run import call_eagerly
 from trueport.examine.state import Snapshot
-from trueport.verify.check import Options
 from trueport.verify.faults.evidence import ComparedCall
 from trueport.verify.faults.findings import EXAMPLE, difference_found, failure_found, input_words
 from trueport.verify.fitted import Fitted
 from trueport.verify.inputs.draw import draw
 from trueport.verify.judging.compare import Expected, Judgement, Tolerance, judge
 from trueport.verify.judging.comparing import count, dtypes_of, tolerance_of
+from trueport.verify.options import Options
 from trueport.verify.results import AgreedInput, CheckResult
 from trueport.verify.runtime.sandbox import WorkerFailure
 
@@ -43,15 +43,13 @@ def check_in_turn(fitted: Fitted, before: Snapshot, stateful: Sequence[str], opt
     `stateful` names what forward writes.
     """
     check = _InTurn(fitted, before, ", ".join(f"`{name}`" for name in stateful), options)
-    for sequence in _sequences(fitted, options.get("seed", 0)):
+    for sequence in _sequences(fitted, options.seed):
         check.compare(sequence)
         if check.findings:
             break
     if not check.findings and not fitted.keeps_state:
         check.findings.append(check.not_shown())
-    return CheckResult(
-        tuple(check.checked), tuple(check.findings), check.refused, seed=options.get("seed", 0), kept=check.kept
-    )
+    return CheckResult(tuple(check.checked), tuple(check.findings), check.refused, seed=options.seed, kept=check.kept)
 
 
 def _sequences(fitted: Fitted, seed: int) -> Iterator[list[_Input]]:
@@ -140,7 +138,7 @@ class _InTurn:
         )
 
     def _evidence(self, calls: Sequence[ComparedCall]) -> tuple[str, ...]:
-        evidence = self.options.get("evidence")
+        evidence = self.options.evidence
         if evidence is None:
             return ()
         told = evidence.kept_calls(self.fitted.opened.blame.path, calls, self.fitted.output_names)
@@ -149,7 +147,7 @@ class _InTurn:
 
     def _tolerance(self, name: str, expected: Expected) -> Tolerance:
         options = self.options
-        return tolerance_of(name, expected, dtypes_of(self.fitted.job), options.get("rtol"), options.get("atol"))
+        return tolerance_of(name, expected, dtypes_of(self.fitted.job), options.rtol, options.atol)
 
 
 def _words(sequence: Sequence[_Input]) -> str:

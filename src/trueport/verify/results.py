@@ -1,4 +1,4 @@
-"""What a check is asked for, and what it says."""
+"""What a check says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.verify.calls.result import CallsChecked
 from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.findings import input_words
-from trueport.verify.inputs.work import Work
 from trueport.verify.judging.compare import Tolerance
 
 
@@ -69,51 +68,3 @@ class CheckResult:
 
     def sizes_seen(self, name: str) -> tuple[int, ...]:
         return tuple(sorted({checked.sizes[name] for checked in self.checked if name in checked.sizes}))
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How much is tried, in counts and in units of work (`work.py`): the same on every machine, idle or busy.
-
-    What no check can do without (a few inputs, every free size at other values) is tried whatever it costs, as long as
-    `needed` attempts and units allow. What goes beyond that ends with `inputs`, or with its share of `units`: so many,
-    and so many for each operator of the model, as an export itself takes.
-    """
-
-    needed: int = 200
-    needed_units: int = 30_000_000
-    inputs: int = 96
-    units: int = 160_000
-    units_of_an_operator: int = 500
-    search_units: int = 600_000
-    """For inputs that take the ways which drawn inputs did not; of no use where all are taken."""
-    arms: int = 60
-    """Runs of arms that no input reached, each by itself."""
-    shrink_units: int = 3_000_000
-    seconds: float = 900.0
-    """By the clock, and only as a last resort: where it ends a check, the report says so."""
-
-    def of_inputs(self, work: Work) -> float:
-        return self.units + self.units_of_an_operator * work.operators
-
-    def search_attempts(self, work: Work) -> int:
-        units = self.search_units + self.units_of_an_operator * work.operators
-        return max(_FEW_ATTEMPTS, int(units / (_OF_AN_ATTEMPT + 3 * work.units)))
-
-
-_FEW_ATTEMPTS = 24
-_OF_AN_ATTEMPT = 250
-"""Units of a run in which every test is measured, besides those of the run itself."""
-
-THOROUGH = Budget(
-    needed=1_000,
-    needed_units=600_000_000,
-    inputs=1_000,
-    units=8_000_000,
-    units_of_an_operator=5_000,
-    search_units=20_000_000,
-    arms=2_000,
-    shrink_units=30_000_000,
-    seconds=7_200.0,
-)
-"""For who has the time: `--thorough`."""

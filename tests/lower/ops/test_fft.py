@@ -149,6 +149,9 @@ GIVEN_LENGTHS = {
     "two axes": lambda x: torch.view_as_real(torch.fft.fft2(x, s=(3, 6))),
     "back in two axes": lambda x: torch.fft.irfft2(torch.complex(x, x), s=(3, 6)),
     "the last axes": lambda x: torch.view_as_real(torch.fft.rfftn(x, s=(4,))),
+    "of a free length": lambda x: torch.fft.ifft(x, n=x.shape[0], dim=1).real,
+    "back, of a free length": lambda x: torch.fft.irfft(torch.complex(x, x), n=2 * x.shape[0]),
+    "two axes, one of a free length": lambda x: torch.view_as_real(torch.fft.fft2(x, s=(x.shape[1], 4))),
 }
 
 

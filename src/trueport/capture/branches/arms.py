@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.effects.world import ContainerChange
 from trueport.capture.graph import Region
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
+from trueport.capture.values.stores import ContainerChange
 
 
 @dataclass

@@ -22,7 +22,7 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.remembered import Remembered
 from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator
 from trueport.capture.effects.last_values import last_values
-from trueport.capture.effects.world import World, contents_after, fill
+from trueport.capture.effects.world import World
 from trueport.capture.graph import Control, Node, Region, Returns
 from trueport.capture.joins.effects import merged_contents, merged_writes
 from trueport.capture.joins.merging import Blank, Merging, inside
@@ -31,15 +31,15 @@ from trueport.capture.python import (  # noqa: F401  (they register themselves)
     builtin_containers,
     builtin_order,
     builtin_sequences,
-    iterating,
     made_by_type,
+    polyfills,
 )
 from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.stops.recursion import refuse_endless
-from trueport.capture.values.disagreement import holds_disagreement
 from trueport.capture.values.maybe import known
+from trueport.capture.values.stores import contents_after, fill, held_disagreement
 from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.torch_internals.symbolic import expr_of
@@ -171,9 +171,10 @@ class ControlFlow(HandingOn):
                     if traced.raised is None:
                         raise
                 traced.after = tuple(in_arm(value) for value in state.get())
-                traced.changes = tuple(change.apart(self.tracer) for change in world.changes())
-                contents = [change.after for change in traced.changes]
-                if self.tracer.writes.written_here():  # the other arm may put something else in their place
+                written = self.tracer.writes.written_here()
+                traced.changes = tuple(world.changes(written))
+                contents: list[Any] = [change.parts for change in traced.changes]
+                if written:  # the other arm may put something else in their place
                     contents.append(world.tensors())
                 traced.values = last_values(self.tracer, traced.returned, traced.after, contents)
             traced.writes = tuple(writes)
@@ -191,7 +192,7 @@ class ControlFlow(HandingOn):
         self.tracer.writes.sharing.join(arm.shared)
         state.put(arm.after)
         for change in arm.changes:
-            fill(change.container, change.after)
+            change.put()
         for write in arm.writes:
             self.tracer.writes.put(write.base, write.after)
         return arm.returned
@@ -204,7 +205,7 @@ class ControlFlow(HandingOn):
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
         )
         contents = merged_contents(merging, then.changes, orelse.changes)
-        if holds_disagreement([returned, *(content for _, content in contents)]):
+        if held_disagreement([returned, *(content for _, content in contents)]) is not None:
             # A caller may ask `is None`, which nobody hears of unless it is rewritten.
             self.tracer.demand.require_callers(self.tracer.places)
         written = merged_writes(merging, then.writes, orelse.writes)

@@ -17,6 +17,7 @@ import torch
 from trueport.capture.branches.catching import Catching
 from trueport.capture.stops.places import Places
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import parts_of, store_of, walk
 from trueport.source import Where
 
 
@@ -62,17 +63,12 @@ def hands_on_a_choice(function: Any, given: Iterable[Any]) -> bool:
     if isinstance(function, partial):
         return hands_on_a_choice(function.func, (*given, *function.args, *function.keywords.values()))
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
-    return any(_is_or_holds(value, 2) for value in (*given, owner))
+    return any(isinstance(each, Disagreement) for value in (*given, owner) for each in walk(value, 2, _parts))
 
 
-def _is_or_holds(value: Any, depth: int) -> bool:
-    if isinstance(value, Disagreement) or depth == 0:
-        return isinstance(value, Disagreement)
-    if isinstance(value, dict):
-        return any(_is_or_holds(item, depth - 1) for item in dict.values(value))
-    if isinstance(value, (list, tuple)):
-        items = list.__iter__(value) if isinstance(value, list) else value
-        return any(_is_or_holds(item, depth - 1) for item in items)
-    if isinstance(value, (torch.Tensor, type)):
-        return False
-    return any(isinstance(held, Disagreement) for held in getattr(value, "__dict__", {}).values())
+def _parts(value: Any) -> Iterable[Any]:
+    """The parts of a structure, and those attributes of an object that are such things themselves."""
+    if isinstance(value, (torch.Tensor, type, Disagreement)):
+        return ()
+    attributes = getattr(value, "__dict__", {}).values() if store_of(value) is None else ()
+    return (*parts_of(value), *(held for held in attributes if isinstance(held, Disagreement)))

@@ -28,6 +28,7 @@ from trueport.capture.stops.raising import catcher, fail
 from trueport.capture.values.chosen import Chosen, each_way, place_among
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
+from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import Message, OpenText
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
@@ -76,11 +77,7 @@ class Questions(ABC):
             return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
         if isinstance(value, Chosen):
             return value.where(bool)
-        if (
-            isinstance(value, (OpenSequence, Table))
-            or (isinstance(value, TracedDict) and value.is_open)
-            or is_open(value)
-        ):
+        if isinstance(value, (OpenSequence, TracedContainer)) and value.is_open:
             return self.truth(value.length)
         asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
         return bool(value) if asked is None else self.truth(asked())
@@ -143,13 +140,11 @@ class Questions(ABC):
 
     def sequence(self, value: Any) -> Any:
         """The open sequence behind an iterable, or None where its length is plain."""
-        if isinstance(value, OpenSequence):
-            return value
         if isinstance(value, Generated):
             value = value.collected()
         if isinstance(value, OfOpenLength):
             return value.rest()
-        if is_open(value) or isinstance(value, Table):
+        if isinstance(value, (OpenSequence, TracedContainer)):
             return value.sequence()
         if isinstance(value, torch.Tensor) and value.dim() > 0:
             length: Any = value.shape[0]
@@ -262,12 +257,8 @@ class Questions(ABC):
         return choices.update_under(container, key, change, value)
 
     def holds(self, container: Any, item: Any) -> Any:
-        if isinstance(container, Table):
-            return container.holds(item)
-        if isinstance(container, TracedDict) and container.is_open and not choices.is_traced_key(item):
-            return container.presence(item)
-        if is_open(container):
-            container = container.whole()
+        if isinstance(container, TracedContainer) and (known := container.holds(item)) is not None:
+            return known
         if isinstance(container, torch.Tensor):
             return (container == item).any().item()
         own = self.own_method(container, "__contains__")

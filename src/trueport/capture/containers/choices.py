@@ -16,7 +16,7 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import held_together
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.decompositions.indexing import get_item, within
-from trueport.capture.values.chosen import Chosen, chosen, later, made_of, pick
+from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
@@ -36,6 +36,9 @@ class OpenKey:
     Two are the same entry where they are the same expression. Free sizes are the same all through a run; of a number
     that another round of a loop would give another value, there is no such key.
     """
+
+    may_be_missing = True
+    """On one way: what is found under it is a disagreement then, harmless until it is asked for."""
 
     def __init__(self, key: Any) -> None:
         self.key = key
@@ -137,7 +140,7 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
                 "make the dict in the model's own code, with numbers as keys; or keep the values in a tensor",
             )
     for candidate, before in [(k, v) for k, v in container.items() if _may_be(key, k)]:
-        container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(_itself, before))
+        container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(itself, before))
 
 
 def _put(container: dict[Any, Any], value: Any) -> Callable[[Any], None]:
@@ -198,10 +201,6 @@ def _check_held(container: dict[Any, Any], key: Any) -> None:
         raise KeyError(str(key))
     if TRACE.trace is not None and TRACE.trace.truth(held) is not True:
         TRACE.trace.check(held, KeyError)
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def contains(container: Any, key: Any) -> Any:

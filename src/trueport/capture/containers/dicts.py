@@ -12,10 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+from trueport.capture.containers.choices import is_traced_key
 from trueport.capture.containers.generators import Emit, Generated
-from trueport.capture.values.chosen import Chosen, OneOfFew, later
+from trueport.capture.values.chosen import Chosen, OneOfFew, itself
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.capture.values.stores import (
+    ContainerChange,
+    DictStore,
+    Join,
+    Meeting,
+    TracedContainer,
+    TracedStore,
+    keys_differ,
+    store_for,
+    walk,
+)
+from trueport.rewrite.ahead import rewritten
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND
 from trueport.source import Place
 
 Entries: TypeAlias = dict[Any, Any]
@@ -68,13 +81,6 @@ def order_in(entries: Mapping[Any, Any]) -> Any:
     return key_order(tuple(values_in(entries))) if known is None else known
 
 
-def entry_in(entries: Mapping[Any, Any], entry: Any, absent: object) -> Any:
-    """An entry, also where it goes without saying."""
-    if isinstance(entry, Presence):
-        return presence_in(entries, entry.key)
-    return order_in(entries) if entry is OPEN_ORDER else entries.get(entry, absent)
-
-
 def common_order(one: Any, other: Any) -> KeyOrder | None:
     """An order in which the keys of both come as they do in each; None where there is none that is easily found."""
     if not isinstance(one, KeyOrder) or not isinstance(other, KeyOrder):
@@ -89,11 +95,10 @@ def common_order(one: Any, other: Any) -> KeyOrder | None:
 _OF_NOBODY = Disagreement("a dict", "one", "another", Place(()))
 
 
-class TracedDict(dict):  # type: ignore[type-arg]
+class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
     """A dict of rewritten code."""
 
     stands_for: type = dict
-    """What a structure that holds it is told to be."""
     site: tuple[str, int] | None = None
     """The file and the line that make it."""
 
@@ -117,10 +122,10 @@ class TracedDict(dict):  # type: ignore[type-arg]
 
     def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
         """Another of its kind."""
-        return TracedDict.of(entries, why)
+        return type(self).of(entries, self.why if why is None else why)
 
     @property
-    def entries(self) -> Entries:
+    def held(self) -> Entries:
         flags = {Presence(key): flag for key, flag in self._flags.items()}
         order = {} if self._order is None else {OPEN_ORDER: self._order}
         return {**dict(dict.items(self)), **flags, **order}
@@ -135,13 +140,13 @@ class TracedDict(dict):  # type: ignore[type-arg]
             self._set_flag(key, flag)
         self._order = entries.get(OPEN_ORDER)
 
-    def put(self, entry: Any, value: Any, absent: object) -> None:
+    def put(self, entry: Any, value: Any) -> None:
         """One entry, as a round of a loop begins with it, or ends."""
         if entry is OPEN_ORDER:
-            self._order = None if isinstance(value, KeyOrder) and value is order_in(dict(self.entries)) else value
+            self._order = None if isinstance(value, KeyOrder) and value is order_in(dict(self.held)) else value
         elif isinstance(entry, Presence):
             self._set_flag(entry.key, value)
-        elif value is absent:
+        elif value is UNBOUND:
             dict.pop(self, entry, None)
             self._flags.pop(entry, None)
         else:
@@ -154,6 +159,9 @@ class TracedDict(dict):  # type: ignore[type-arg]
             dict.pop(self, key, None)
         elif known is not True:
             self._flags[key] = flag
+
+    def holds(self, item: Any) -> Any:
+        return self.presence(item) if self.is_open and not is_traced_key(item) else None
 
     def presence(self, key: Any) -> Any:
         return self._flags.get(key, dict.__contains__(self, key))
@@ -174,36 +182,30 @@ class TracedDict(dict):  # type: ignore[type-arg]
 
     def going_through(self, made: Callable[[Any], Any]) -> Generated:
         """What is made of each key that is there, one after the other."""
-        order = order_in(self.entries)
+        order = order_in(self.held)
 
         def run(emit: Emit, stopped: Callable[[], Any]) -> None:
             if isinstance(order, Chosen):
-                order.each(lambda chosen: self._run(chosen, made, emit, stopped))
+                order.each(lambda chosen: self._in_order(chosen, made).push(emit, stopped))
             elif isinstance(order, KeyOrder):
-                self._run(order, made, emit, stopped)
+                self._in_order(order, made).push(emit, stopped)
             else:
                 self.why.complain()
 
         return Generated(run)
 
-    def _run(self, order: KeyOrder, made: Callable[[Any], Any], emit: Emit, stopped: Callable[[], Any]) -> None:
-        first = True
+    @rewritten
+    def _in_order(self, order: KeyOrder, made: Callable[[Any], Any]) -> Any:
         for key in order.keys:
-            if not dict.__contains__(self, key):
-                continue
-            wanted = self.presence(key)
-            if not first:
-                wanted = RUNTIME_FUNCTIONS.and_(RUNTIME_FUNCTIONS.not_(stopped()), later(_itself, wanted))
-            one = later(lambda key: emit(made(key)), key)
-            RUNTIME_FUNCTIONS.if_(wanted, one, _nothing, NO_NAMES)
-            first = False
+            if self.presence(key):
+                yield made(key)
 
     # --- what Python does with a dict
 
     def keys(self) -> Any:
         if self.is_open:
             self.why.settle()  # a list of texts can have no open length
-        return self.going_through(_itself) if self.is_open else dict.keys(self)
+        return self.going_through(itself) if self.is_open else dict.keys(self)
 
     def values(self) -> Any:
         return self.going_through(self._value) if self.is_open else dict.values(self)
@@ -216,6 +218,9 @@ class TracedDict(dict):  # type: ignore[type-arg]
 
     def __iter__(self) -> Iterator[Any]:
         return self._unknown() if self.is_open else dict.__iter__(self)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return self._unknown() if self.is_open else dict.__reversed__(self)
 
     def __len__(self) -> int:
         return self._unknown() if self.is_open else dict.__len__(self)
@@ -241,7 +246,7 @@ class TracedDict(dict):  # type: ignore[type-arg]
     def __setitem__(self, key: Any, value: Any) -> None:
         flag = self._flags.pop(key, None)
         if flag is not None:  # it stays where it is, or comes last
-            known = order_in(self.entries)
+            known = order_in(self.held)
             if isinstance(known, KeyOrder):
                 moved = known.last(key)
                 self._order = None if moved is known else Chosen([lambda: flag, lambda: True], [known, moved], self.why)
@@ -277,7 +282,7 @@ class TracedDict(dict):  # type: ignore[type-arg]
     def update(self, *args: Any, **kwargs: Any) -> None:
         for other in (*args, kwargs):
             if isinstance(other, TracedDict):
-                for key in order_in(other.entries).keys if isinstance(order_in(other.entries), KeyOrder) else other:
+                for key in order_in(other.held).keys if isinstance(order_in(other.held), KeyOrder) else other:
                     self._take(key, other)
             else:
                 for key, value in dict(other).items():
@@ -306,7 +311,7 @@ class TracedDict(dict):  # type: ignore[type-arg]
         return self
 
     def copy(self) -> TracedDict:
-        return TracedDict.of(self.entries, self.why)
+        return self.holding(self.held)
 
     def clear(self) -> None:
         self.hold({})
@@ -319,30 +324,63 @@ class TracedDict(dict):  # type: ignore[type-arg]
             return self is other or self._unknown()
         return dict.__eq__(self, other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (dict, (dict(self),))
 
 
+@store_for(TracedDict)
+class TracedDictStore(TracedStore, DictStore):
+    def parts(self, content: Any) -> Iterable[Any]:
+        return tuple(values_in(content).values())
+
+    def followed(self, container: Any, plain: Any) -> Any:
+        return container.holding(dict(plain)) if type(plain) is container.stands_for else plain
+
+    def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
+        change.container.why = keys_differ(join)
+        return joined_entries(join, then, orelse)
+
+    def changed(self, loop: Meeting, change: ContainerChange) -> list[Any] | None:
+        """The values, which keys are there, and their order."""
+        before, after = change.before, change.after
+        change.container.why = keys_differ(loop)
+        values = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
+        sides = (before, after)
+        missing = [k for k in values_in({**before, **after}) if any(presence_in(side, k) is not True for side in sides)]
+        ordered = common_order(*map(order_in, sides)) is not None
+        return [*values, *map(Presence, missing), *([] if ordered else [OPEN_ORDER])]
+
+    def entry(self, content: Any, key: Any) -> Any:
+        """Also where it goes without saying."""
+        if isinstance(key, Presence):
+            return presence_in(content, key.key)
+        return order_in(content) if key is OPEN_ORDER else content.get(key, UNBOUND)
+
+    def put(self, container: Any, key: Any, value: Any) -> None:
+        container.put(key, value)
+
+    def spoiled(self, container: Any, why: Disagreement) -> Any:
+        return dict.fromkeys(dict.keys(container), why)
+
+
+def joined_entries(join: Join, then: Entries, orelse: Entries) -> Entries:
+    """Key by key; where a key is there in one arm only, a flag tells whether it is there after the branch."""
+    one, other = values_in(then), values_in(orelse)
+    orders = order_in(then), order_in(orelse)
+    order = common_order(*orders)
+    keys = order.keys if order is not None else (*one, *(k for k in other if k not in one))
+    merged: Entries = {k: join.merge(one.get(k, UNBOUND), other.get(k, UNBOUND), str(k)) for k in keys}
+    for key in keys:
+        flags = presence_in(then, key), presence_in(orelse, key)
+        if any(flag is not True for flag in flags):
+            merged[Presence(key)] = join.merge(*flags, f"whether {key!r} is there")
+    if order is None:
+        merged[OPEN_ORDER] = join.merge(*orders, repr(OPEN_ORDER))
+    return merged
+
+
 def first_open_dict(value: Any) -> TracedDict | None:
     """A dict in a structure of which not all ways agree on the keys."""
-    if isinstance(value, TracedDict) and value.is_open:
-        return value
-    if isinstance(value, (list, tuple, dict)):
-        # An open list lets nobody go through it: what stands for its items is no dict.
-        items: Iterable[Any] = dict.values(value) if isinstance(value, dict) else _plain_items(value)
-        return next((each for each in map(first_open_dict, items) if each is not None), None)
-    return None
-
-
-def _plain_items(value: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
-    return list.__iter__(value) if isinstance(value, list) else value
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _nothing(*_: Any) -> None:
-    return None
+    return next((each for each in walk(value) if isinstance(each, TracedDict) and each.is_open), None)

@@ -11,6 +11,7 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.stops.places import calling_frame
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import ExportError
+from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
 Emit = Callable[[Any], None]
@@ -35,18 +36,12 @@ class Generated:
     def mapped(self, function: Callable[[Any], Any]) -> Generated:
         return Generated(lambda emit, stopped: self.push(lambda item: emit(function(item)), stopped))
 
-    def enumerated(self, start: Any) -> Generated:
-        count = TracedList([start])  # a list, since the rounds of a loop change it
-
-        def run(emit: Emit, stopped: Callable[[], Any]) -> None:
-            def numbered(item: Any) -> None:
-                number = count[0]
-                count[0] = number + 1
-                emit((number, item))
-
-            self.push(numbered, stopped)
-
-        return Generated(run)
+    @rewritten
+    def enumerated(self, start: Any) -> Any:
+        number = start
+        for item in self:
+            yield number, item
+            number = number + 1
 
     def collected(self, each: Callable[[Any], Any] | None = None) -> TracedList:
         """Its items as a list, or what `each` makes of them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -11,16 +10,17 @@ import torch
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import NotAlike, Rows, numbers_in
 from trueport.capture.containers.sequences import HANDS_IT_ON, OpenSequence, StandIn, refuse
+from trueport.capture.stops.places import code_that_calls
 from trueport.capture.values.disagreement import Disagreement
-from trueport.capture.values.leaves import MayBeOpen
+from trueport.capture.values.stores import TracedContainer
 from trueport.source import Place
 
 
-class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
+class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
     """A list that holds its items itself, or, while their number is open, in parts."""
 
     stands_for: type = list
-    """What a structure that holds it is told to be: torch's functions give tuples."""
+    """torch's functions give tuples."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
@@ -117,8 +117,12 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
         """The number of axes of its items."""
         return len(self.rows().only[0].sizes)
 
-    def sequence(self) -> OpenSequence:
-        """Its items, to be gone through by a loop."""
+    def holds(self, item: Any) -> Any:
+        return (self.whole() == item).any().item() if self.is_open else None
+
+    def sequence(self) -> OpenSequence | None:
+        if not self.is_open:
+            return None
         rows = self.rows()
         return OpenSequence(rows.length, rows.at)
 
@@ -129,12 +133,12 @@ class HoldingList(list, MayBeOpen):  # type: ignore[type-arg]
             others()
 
     def __iter__(self) -> Any:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+        if self._parts is None or code_that_calls(__file__) in HANDS_IT_ON:
             return list.__iter__(self)
         return iter(OpenSequence(self.length, self.__getitem__))
 
     def __len__(self) -> int:
-        if self._parts is None or sys._getframe(1).f_code in HANDS_IT_ON:
+        if self._parts is None or code_that_calls(__file__) in HANDS_IT_ON:
             return list.__len__(self)
         return int(
             refuse("the length of this list is known only when the model runs", "ask for it in the model's own code")

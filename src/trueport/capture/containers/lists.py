@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -17,10 +18,12 @@ import torch
 from trueport.capture.containers.holding import HoldingList
 from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
-from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
+from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
 from trueport.capture.decompositions.indexing import within
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
 
@@ -91,7 +94,7 @@ class TracedList(HoldingList):
 
     def __imul__(self, times: Any) -> TracedList:
         self._about_to_change()
-        self.hold(_held(self * times))
+        self.hold(held_in(self * times))
         return self
 
     def copy(self) -> TracedList:
@@ -293,8 +296,8 @@ class TracedList(HoldingList):
         if self._parts is None and not is_open(other):
             return list.__eq__(self, other)
         if not all(map(list.__len__, (self, other))):
-            return self.length == 0 if self.is_open else TracedList.of(_held(other)).length == 0
-        return torch.equal(self._numbers(), TracedList.of(_held(other))._numbers())
+            return self.length == 0 if self.is_open else TracedList.of(held_in(other)).length == 0
+        return torch.equal(self._numbers(), TracedList.of(held_in(other))._numbers())
 
     def __ne__(self, other: object) -> Any:
         return RUNTIME_FUNCTIONS.not_(self == other)
@@ -324,8 +327,38 @@ def _is_traced(index: Any) -> bool:
     return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
 
 
-def _held(items: list[Any]) -> ListParts:
+def held_in(items: Iterable[Any]) -> ListParts:
     return items.held if isinstance(items, TracedList) else ListParts.plain(items)
+
+
+@store_for(TracedList)
+class TracedListStore(TracedStore):
+    def hold(self, container: Any, content: Any) -> None:
+        container.hold(content if isinstance(content, ListParts) else ListParts.plain(content))
+
+    def same(self, container: Any, content: Any) -> bool:
+        return bool(container.held.same_as(content))
+
+    def parts(self, content: Any) -> Iterable[Any]:
+        """Items, and `Rows` where their number is open."""
+        return [each for part in content.parts for each in ((part,) if isinstance(part, Rows) else part)]
+
+    def followed(self, container: Any, plain: Any) -> Any:
+        return container.holding(ListParts.plain(plain)) if type(plain) in (list, deque) else plain
+
+    def apart(self, content: Any, is_written: Callable[[torch.Tensor], bool]) -> Any:
+        return content.apart(is_written)
+
+    def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
+        change.container.place = change.container.place or join.place
+        return join.merged_parts(then, orelse, "a list")
+
+    def spoiled(self, container: Any, why: Disagreement) -> Any:
+        return ListParts((NoRows(why),))
+
+    def why_spoiled(self, content: Any) -> Disagreement | None:
+        lost: NoRows | None = content.lost
+        return first_out_of_date(content.items or ()) if lost is None else lost.why
 
 
 def is_open(value: Any) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from trueport.capture.containers.dicts import Entries, TracedDict
+from trueport.capture.containers.tables import Counting
 from trueport.capture.values.disagreement import Disagreement
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 
-class MakingDict(TracedDict):
+class MakingDict(TracedDict, Counting):
     """One that makes what it is asked for."""
 
     def __init__(self, missing: Callable[[], Any], stands_for: type) -> None:
@@ -21,11 +21,8 @@ class MakingDict(TracedDict):
     def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
         made = MakingDict(self.missing, self.stands_for)
         made.hold(entries)
-        made.why = made.why if why is None else why
+        made.why = self.why if why is None else why
         return made
-
-    def copy(self) -> TracedDict:
-        return self.holding(self.entries, self.why)
 
     def __getitem__(self, key: Any) -> Any:
         there = self.presence(key)
@@ -42,16 +39,4 @@ class MakingDict(TracedDict):
             super().update(*args, **kwargs)
             return
         for other in (*args, kwargs):
-            if isinstance(other, Mapping):
-                for key, value in dict(other).items():
-                    self[key] = self[key] + value
-            else:
-                for item in other:
-                    RUNTIME_FUNCTIONS.update_item(self, item, "iadd", lambda: 1)
-
-    def total(self) -> Any:
-        return sum(self.values())
-
-    def most_common(self, count: int | None = None) -> Any:
-        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self.items(), key=lambda entry: entry[1], reverse=True)
-        return ordered if count is None else ordered[:count]
+            self.add_up(other)

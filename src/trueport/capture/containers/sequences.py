@@ -35,6 +35,10 @@ class OpenSequence:
     length: Any
     at: Callable[[Any], Any]
     most: int | None = None
+    is_open = True
+
+    def sequence(self) -> OpenSequence:
+        return self
 
     def __iter__(self) -> Any:
         return refuse(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import ContainerChange, Join, SetStore, TracedContainer, TracedStore, store_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +21,10 @@ class Unsure:
     why: Disagreement
 
 
-class TracedSet(set):  # type: ignore[type-arg]
+class TracedSet(set, TracedContainer):  # type: ignore[type-arg]
     """A set of rewritten code."""
 
     stands_for = set
-    """What a structure that holds it is told to be."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         super().__init__(items)
@@ -41,6 +41,12 @@ class TracedSet(set):  # type: ignore[type-arg]
         if self._unsure is None:
             set.update(self, held)
 
+    def holding(self, held: Any) -> TracedSet:
+        """Another of its kind."""
+        made = TracedSet()
+        made.hold(held)
+        return made
+
     def must_be_sure(self) -> None:
         if self._unsure is not None:
             self._unsure.why.complain()
@@ -52,7 +58,7 @@ class TracedSet(set):  # type: ignore[type-arg]
         self.must_be_sure()
         return (set, (list(set.__iter__(self)),))
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _asking(name: str) -> Callable[..., Any]:
@@ -75,3 +81,26 @@ for _name in (
     " __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
 ).split():
     setattr(TracedSet, _name, _asking(_name))
+
+
+@store_for(TracedSet)
+class TracedSetStore(TracedStore, SetStore):
+    def same(self, container: Any, content: Any) -> bool:
+        return _same(container.held, content)
+
+    def parts(self, content: Any) -> Iterable[Any]:
+        return () if isinstance(content, Unsure) else iter(content)
+
+    def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
+        return then if _same(then, orelse) else Unsure(join.disagreement("a set", "one", "another"))
+
+    def spoiled(self, container: Any, why: Disagreement) -> Any:
+        return Unsure(why)
+
+    def why_spoiled(self, content: Any) -> Disagreement | None:
+        return content.why if isinstance(content, Unsure) and content.why.is_out_of_date else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    unsure = isinstance(one, Unsure) or isinstance(other, Unsure)
+    return one is other if unsure else bool(one == other)

@@ -1,6 +1,6 @@
 """Iterators that are advanced step by step, where a traced value tells whether there is another item.
 
-An object of the user's with `__next__`, `iter(function, sentinel)`, and `iter` of something of open length. Going
+An object of the user's with `__next__`, and `iter` of something of open length. Going
 through one is a `while` loop: each round asks for the next item, and ends the loop where there is none.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, BlockNames
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND, BlockNames
 
 
 @dataclass
@@ -65,21 +65,6 @@ class OfTheUser(Stepper):
         control.forks.trace(take, state, catches=(StopIteration,))
 
 
-class CallsUntilSentinel(Stepper):
-    """`iter(function, sentinel)`."""
-
-    def __init__(self, function: Callable[[], Any], sentinel: Any) -> None:
-        self._function, self._sentinel = function, sentinel
-
-    @property
-    def iterator(self) -> Any:
-        return self._function
-
-    def advance(self, control: Flow, step: StepResult, _state: BlockNames) -> None:
-        step.item = RUNTIME_FUNCTIONS.traced(self._function)()
-        step.found = control.negate(RUNTIME_FUNCTIONS.eq(step.item, self._sentinel))
-
-
 class Position:
     """How far an iterator is."""
 
@@ -126,6 +111,12 @@ class OfOpenLength(ByPosition):
         super().__init__()
         self.sequence = sequence
         self._handed_over = False
+
+    def __iter__(self) -> Stepper:
+        """Only rewritten code can go through it."""
+        if TRACE.trace is not None:
+            TRACE.trace.rewrite_caller()
+        return self
 
     @property
     def has_more(self) -> Any:

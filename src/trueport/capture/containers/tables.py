@@ -7,6 +7,7 @@ a key, and starts again with a table where the dict is made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,17 +17,53 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.stops.raising import fail
-from trueport.capture.values.chosen import later
+from trueport.capture.values.stores import TracedContainer
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.ahead import rewritten
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
-_NOTHING = object()
 _NUMBERS = (bool, int, float, *Symbolic)
 
 
-class Table:
+class Counting:
+    """What a Counter does besides what a dict does. It is a dict of ours, or a table."""
+
+    def add_up(self: Any, other: Any, sign: int = 1) -> None:
+        """Items that are counted, or numbers that are added to those that are there."""
+        if isinstance(other, (Mapping, Table)):
+            self._add_each(_entries(other), sign)
+        else:
+            self._count(other, sign)
+
+    @rewritten
+    def _add_each(self: Any, entries: Iterable[tuple[Any, Any]], sign: int) -> None:
+        for key, value in entries:
+            self[key] += sign * value
+
+    @rewritten
+    def _count(self: Any, items: Iterable[Any], sign: int) -> None:
+        for item in items:
+            self[item] += sign
+
+    def subtract(self, *others: Any, **named: Any) -> None:
+        for other in (*others, named):
+            self.add_up(other, -1)
+
+    @rewritten
+    def most_common(self: Any, count: int | None = None) -> Any:
+        ordered = sorted(self.items(), key=lambda entry: entry[1], reverse=True)
+        return ordered if count is None else ordered[:count]
+
+    @rewritten
+    def total(self: Any) -> Any:
+        return sum(self.values())
+
+
+class Table(Counting, TracedContainer):
     """What a dict, a Counter or a defaultdict is then."""
 
+    stands_for: type = dict
+    is_open = True
     holds_state = True
     """Branches and rounds of loops change what it holds."""
     is_one_leaf = True
@@ -45,7 +82,7 @@ class Table:
         self._must_be_number(key)
         if self._keys.is_open:
             return (self._keys.whole() == key).any().item()
-        return RUNTIME_FUNCTIONS.or_(False, *[later(RUNTIME_FUNCTIONS.eq, key, each) for each in self._keys])
+        return RUNTIME_FUNCTIONS.in_(key, [*self._keys])
 
     def _must_be_number(self, key: Any) -> None:
         keys = () if self._keys.is_open else tuple(self._keys)
@@ -61,63 +98,57 @@ class Table:
         return RUNTIME_FUNCTIONS.traced([*self._keys].index)(key)
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.holds(key)
         if self._missing is not None:
-            return self._or_made(key, found, self._missing)
+            return self.get(key, self._missing()) if self.stands_for is Counter else self._kept(key, self._missing)
+        found = self.holds(key)
         if found is False:
             fail(KeyError)
         if TRACE.trace is not None:
             TRACE.trace.check_if_caught(lambda: found, KeyError)
         return self._values[self._place(key)]
 
-    def _or_made(self, key: Any, found: Any, make: Callable[[], Any]) -> Any:
-        """What is there, or what is made for it: a defaultdict keeps that, a Counter does not."""
-        if self.stands_for.__name__ != "Counter":
-            keys, values = self._keys, self._values
-            RUNTIME_FUNCTIONS.if_(found, _nothing, lambda: _add(keys, values, key, make()), NO_NAMES)
-            return self._values[self._place(key)]
-        return self.get(key, make())
+    @rewritten
+    def _kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What is there, or what is made for it, and is there from now on."""
+        if not self.holds(key):
+            self._add(key, make())
+        return self._values[self._place(key)]
 
+    @rewritten
     def __setitem__(self, key: Any, value: Any) -> None:
-        keys, values = self._keys, self._values
+        if self.holds(key):
+            self._values[self._place(key)] = value
+        else:
+            self._add(key, value)
 
-        def replace() -> None:
-            values[self._place(key)] = value
-
-        RUNTIME_FUNCTIONS.if_(self.holds(key), replace, lambda: _add(keys, values, key, value), NO_NAMES)
-
+    @rewritten
     def get(self, key: Any, default: Any = None) -> Any:
-        found = self.holds(key)
-        if found is False:
-            return default
-        return RUNTIME_FUNCTIONS.ternary(found, lambda: self._values[self._place(key)], lambda: default)
+        return self._values[self._place(key)] if self.holds(key) else default
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        keys, values = self._keys, self._values
-        RUNTIME_FUNCTIONS.if_(self.holds(key), _nothing, lambda: _add(keys, values, key, default), NO_NAMES)
-        return self._values[self._place(key)]
+        return self._kept(key, lambda: default)
 
     def update(self, *others: Any, **named: Any) -> None:
         for other in (*others, named):
-            counted = self.stands_for.__name__ == "Counter"
-            if counted and not isinstance(other, Mapping):
-                self._count(other)
-                continue
-            for key, value in dict(other).items():
-                self[key] = self[key] + value if counted else value
+            if self.stands_for is Counter:
+                self.add_up(other)
+            else:
+                self._put_each(_entries(other))
 
-    def _count(self, items: Iterable[Any]) -> None:
-        RUNTIME_FUNCTIONS.for_(items, lambda item: self._count_one(item), lambda: False, NO_NAMES)
+    @rewritten
+    def _put_each(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        for key, value in entries:
+            self[key] = value
 
-    def _count_one(self, item: Any) -> None:
-        self[item] = self[item] + 1
-
-    def most_common(self, count: int | None = None) -> Any:
-        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self.items(), key=lambda entry: entry[1], reverse=True)
-        return ordered if count is None else ordered[:count]
-
-    def total(self) -> Any:
-        return RUNTIME_FUNCTIONS.traced(sum)(self._values)
+    def _add(self, key: Any, value: Any) -> None:
+        if isinstance(value, (list, dict, set)):
+            refuse(
+                "a dict is given lists under keys that are known only when the model runs",
+                "keep tensors under the keys: sums[k] = sums.get(k, 0) + y; or work on whole tensors:"
+                " torch.zeros(n, d).index_add_(0, keys, values)",
+            )
+        self._keys.append(key)
+        self._values.append(value)
 
     def keys(self) -> TracedList:
         return self._keys.copy()
@@ -138,7 +169,7 @@ class Table:
         self._values.hold(ListParts.plain(()))
 
     def sequence(self) -> OpenSequence | None:
-        return self._keys.sequence() if self._keys.is_open else None
+        return self._keys.sequence()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys)
@@ -151,16 +182,6 @@ class Table:
         return found if isinstance(found, bool) else bool(refuse("whether a dict has a key is open", "ask with `if`"))
 
 
-def _add(keys: TracedList, values: TracedList, key: Any, value: Any) -> None:
-    if isinstance(value, (list, dict, set)):
-        refuse(
-            "a dict is given lists under keys that are known only when the model runs",
-            "keep tensors under the keys: sums[k] = sums.get(k, 0) + y; or work on whole tensors:"
-            " torch.zeros(n, d).index_add_(0, keys, values)",
-        )
-    keys.append(key)
-    values.append(value)
-
-
-def _nothing(*_: Any) -> None:
-    return None
+def _entries(given: Any) -> Any:
+    """Of what a dict is made: also of a table, as `{0: 1}` in `Counter({0: 1})` is one where the Counter is."""
+    return given.items() if isinstance(given, Table) else dict(given).items()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from trueport.capture.decompositions.registry import always, decomposes
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 
+@decomposes(torch.equal, torch.Tensor.equal, when=always)
 def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:
     """Tensors of different sizes are not equal; only those of one size can be compared."""
     if input.dim() != other.dim():
@@ -18,21 +19,13 @@ def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:
     return RUNTIME_FUNCTIONS.and_(same_sizes, lambda: (input == other).all().item())
 
 
+@decomposes(torch.allclose, torch.Tensor.allclose, when=always)
 def _allclose(
     input: torch.Tensor, other: torch.Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
     return torch.isclose(input, other, rtol, atol, equal_nan).all().item()
 
 
+@decomposes(torch.is_nonzero, torch.Tensor.is_nonzero, when=always)
 def _is_nonzero(input: torch.Tensor) -> Any:
     return (input != 0).reshape(()).item()
-
-
-COMPARISONS: dict[Any, Callable[..., Any]] = {
-    torch.equal: _equal,
-    torch.Tensor.equal: _equal,
-    torch.allclose: _allclose,
-    torch.Tensor.allclose: _allclose,
-    torch.is_nonzero: _is_nonzero,
-    torch.Tensor.is_nonzero: _is_nonzero,
-}

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import OpOverload, outside_all_modes, quantised_operators
 
@@ -227,11 +228,26 @@ def _fused_observer_helper(x: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
     return rounded, torch.ones_like(rounded, dtype=torch.bool)
 
 
+@sizes_of(
+    aten.fake_quantize_per_tensor_affine.default,
+    aten.fake_quantize_per_tensor_affine.tensor_qparams,
+    aten.fake_quantize_per_channel_affine.default,
+    aten._fake_quantize_learnable_per_tensor_affine.default,
+    aten._fake_quantize_learnable_per_channel_affine.default,
+)
+def _fake_quantized(self: Tensor, *_settings: Any) -> Tensor:
+    """Torch asks a kernel that reads the scale."""
+    return torch.empty_like(self)
+
+
 QUANTISED: dict[OpOverload, Callable[..., Any]] = {
     **_operators(),
     aten.fused_moving_avg_obs_fake_quant.default: _fused_observer,
     aten._fused_moving_avg_obs_fq_helper.default: _fused_observer_helper,
 }
+
+for _op, _function in QUANTISED.items():
+    decomposes(_op)(_function)
 
 _KEEPS_THE_GRID = {
     *(aten.relu.default, aten.relu_.default, aten.clamp.default, aten.hardtanh.default, aten.clone.default),

@@ -1,24 +1,44 @@
-"""`F.interpolate` by a factor that is traced: torch takes a plain number there.
+"""Pictures resized and sampled: `F.interpolate` by a traced factor, and the sizes that resizing and sampling give.
 
-The pixels of each axis are taken by their places, which torch computes in float32: from the factor itself, or, where
-it is told to, from the sizes before and after.
+Torch takes a plain number as a factor. By a traced one, the pixels of each axis are taken by their places, which torch
+computes in float32: from the factor itself, or, where it is told to, from the sizes before and after.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from trueport.capture.decompositions.pooling import each_axis
+from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 
+aten = torch.ops.aten
+Sizes = Sequence[Any]
 _SMOOTH = ("linear", "bilinear", "trilinear")
 _SHARPNESS = -0.75
 """The coefficient of torch's bicubic kernel."""
 
 
-def by_traced_factor(
+@decomposes(F.interpolate, when=free_size)
+def _interpolate(
+    input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **options: Any
+) -> Any:
+    """By areas, a line is a picture of one row, as in `pooling`; by a traced factor, place by place."""
+    if holds_symbol(scale_factor):
+        return _by_traced_factor(input, scale_factor, mode, **options)
+    if mode != "area" or input.dim() != 3:
+        return NotImplemented
+    row = None if size is None else (1, *each_axis(size, 1))
+    scales = None if scale_factor is None else (1.0, *each_axis(scale_factor, 1))
+    return F.interpolate(input.unsqueeze(-2), row, scales, mode, **options).squeeze(-2)
+
+
+def _by_traced_factor(
     input: torch.Tensor,
     scale_factor: Any,
     mode: str,
@@ -76,3 +96,46 @@ def _cubic(x: torch.Tensor, axis: int, place: torch.Tensor) -> torch.Tensor:
         share = torch.where(away <= 1, near, far).to(x.dtype)
         made = made + x.index_select(axis, pixel) * share.reshape(-1, *[1] * (x.dim() - axis - 1))
     return made  # type: ignore[no-any-return]
+
+
+def _scaled(length: Any, scale: float) -> Any:
+    return length * int(scale) if float(scale).is_integer() else torch.sym_int(length * scale)
+
+
+def _resized(x: torch.Tensor, output_size: Sizes | None, scales: Sequence[float] | None) -> torch.Tensor:
+    lengths = output_size or [_scaled(*of_axis) for of_axis in zip(x.shape[2:], scales or (), strict=True)]
+    return x.new_empty((*x.shape[:2], *lengths))
+
+
+@sizes_of(
+    *(aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec),
+    *(aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten._upsample_nearest_exact3d.vec),
+)
+def _nearest_vec(input: torch.Tensor, output_size: Sizes | None, scale_factors: Any) -> torch.Tensor:
+    return _resized(input, output_size, scale_factors)
+
+
+@sizes_of(
+    *(aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec),
+    *(aten.upsample_bicubic2d.vec, aten._upsample_bilinear2d_aa.vec, aten._upsample_bicubic2d_aa.vec),
+)
+def _smooth_vec(
+    input: torch.Tensor, output_size: Sizes | None, align_corners: bool, scale_factors: Any
+) -> torch.Tensor:
+    return _resized(input, output_size, scale_factors)
+
+
+@sizes_of(aten._upsample_bilinear2d_aa.default, aten._upsample_bicubic2d_aa.default)
+def _to_size(self: torch.Tensor, output_size: Sizes, *_settings: Any) -> torch.Tensor:
+    return _resized(self, output_size, None)
+
+
+@sizes_of(aten.grid_sampler.default)
+def _grid_sampler(input: torch.Tensor, grid: torch.Tensor, *_settings: Any) -> torch.Tensor:
+    return input.new_empty((*input.shape[:2], *grid.shape[1:-1]))
+
+
+@sizes_of(aten.affine_grid_generator.default)
+def _affine_grid(theta: torch.Tensor, size: Sizes, align_corners: bool) -> torch.Tensor:
+    batch, _channels, *lengths = size
+    return theta.new_empty((batch, *lengths, len(lengths)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections import deque
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from trueport.capture import limits
 from trueport.capture.effects.nearby import classes_near, rooms_near
 from trueport.capture.effects.world import World
 from trueport.capture.recording.held import HeldContainer, held_by
+from trueport.capture.values.stores import fill, store_of
 from trueport.source import Where
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
@@ -43,7 +43,7 @@ class AttributeSnapshot:
         self._gradients = [(p, p.grad) for p in model.parameters() if p.requires_grad]
         for parameter, _ in self._gradients:
             parameter.grad = None  # `backward()` in forward would add to it
-        self._held = [(held, copy.copy(held.container)) for held in held_by(model)]
+        self._held = [(held, _content(held.container)) for held in held_by(model)]
 
     def rebound(self) -> list[Rebound]:
         """What forward left changed: attributes, and buffers or parameters that it replaced."""
@@ -61,7 +61,7 @@ class AttributeSnapshot:
                     if now is not was.get(name):
                         found.append(Rebound(prefix + name, was.get(name), now))
         for held, was in self._held:
-            if not held.registry and not held.in_closure and not _same_items(held.container, was):
+            if not held.registry and not held.in_closure and not _is_same(held.container, was):
                 found += _changed(held, was)
         return found
 
@@ -75,8 +75,8 @@ class AttributeSnapshot:
         for held, was in self._held:
             if held.in_closure and not any(_is_of_a_trace(item) for _, item in held.items()):
                 continue
-            if not _same_items(held.container, was):
-                _fill(held.container, was)
+            if not _is_same(held.container, was):
+                fill(held.container, was)
 
 
 def _changed(held: HeldContainer, was: Any) -> list[Rebound]:
@@ -96,9 +96,7 @@ class Surroundings:
     def __init__(self, model: torch.nn.Module) -> None:
         near: list[type | ModuleType] = [*classes_near(model), *rooms_near(model)]
         self._holders = [(holder, dict(vars(holder))) for holder in near]
-        self._containers = [
-            (value, type(value)(value)) for _, names in self._holders for value in _containers_in(names)
-        ]
+        self._containers = [(value, _content(value)) for _, names in self._holders for value in _containers_in(names)]
         self.users = [
             value
             for holder, names in self._holders
@@ -112,8 +110,8 @@ class Surroundings:
     def restore(self) -> None:
         self._kept.restore()
         for container, was in self._containers:
-            if not _same_items(container, was):
-                _fill(container, was)
+            if not _is_same(container, was):
+                fill(container, was)
         for holder, names in self._holders:
             for name, value in list(vars(holder).items()):
                 if _is_of_a_trace(value):
@@ -152,14 +150,11 @@ def _is_of_a_trace(value: Any) -> bool:
     return isinstance(value, (FakeTensor, FunctionalTensor, torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
-def _fill(container: Any, content: Any) -> None:
-    container.clear()
-    container.extend(content) if isinstance(container, (list, deque)) else container.update(content)
+def _content(container: Any) -> Any:
+    store = store_of(container)
+    return None if store is None else store.content(container)
 
 
-def _same_items(now: Any, was: Any) -> bool:
-    if isinstance(now, dict):
-        return now.keys() == was.keys() and all(now[k] is was[k] for k in was)
-    if isinstance(now, (list, deque)):
-        return len(now) == len(was) and all(a is b for a, b in zip(now, was, strict=True))
-    return bool(now == was)
+def _is_same(container: Any, was: Any) -> bool:
+    store = store_of(container)
+    return store is None or store.same(container, was)

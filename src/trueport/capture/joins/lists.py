@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trueport.capture.containers.lists import ListParts, Part, TracedList, is_open
+from trueport.capture.containers.lists import ListParts, Part, TracedList, held_in, is_open
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.effects.last_values import LastValues
 from trueport.load.containers import kind_of_container
@@ -31,7 +31,7 @@ def merged_parts_of(merging: Merging, then: Any, orelse: Any, name: str) -> Any:
 
 def merged_list(merging: Merging, then: Sequence[Any], orelse: Sequence[Any], name: str) -> TracedList:
     kind = next(items for items in (then, orelse) if isinstance(items, TracedList))
-    made = kind.holding(merged_parts(merging, _held(then), _held(orelse), name))
+    made = kind.holding(merged_parts(merging, held_in(then), held_in(orelse), name))
     made.place = merging.place
     if kind_of_container(then) is kind_of_container(orelse):
         made.stands_for = kind_of_container(then)
@@ -94,10 +94,6 @@ def _merged_part(merging: Merging, one: Part, other: Part, name: str) -> Part:
 def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:
     pairs = zip(one.read().tensors, other.read().tensors, strict=True)
     return Rows(one.shape, tuple(merging.merge(a, b, name) for a, b in pairs))
-
-
-def _held(items: Sequence[Any]) -> ListParts:
-    return items.held if isinstance(items, TracedList) else ListParts.plain(items)
 
 
 def _length(parts: ListParts) -> str:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import TracedList
+from trueport.capture.containers.dicts import TracedDict, joined_entries
+from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.effects.world import Contents, as_left
 from trueport.capture.graph import Number, Region, Value
-from trueport.capture.joins.dicts import merged_dict
-from trueport.capture.joins.lists import merged_list, merged_parts_of
+from trueport.capture.joins.lists import merged_list, merged_parts, merged_parts_of
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import is_handled_here
 from trueport.capture.values import maybe
 from trueport.capture.values.chosen import Chosen, all_candidates, may_be_chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
+from trueport.capture.values.stores import ContainerChange, Contents, as_left, keys_differ
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import FoundLeaf, flatten
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
@@ -35,8 +34,22 @@ _PLAIN = (bool, int, float)
 _SHORT = 30
 
 
+class MeetingWays:
+    """What a branch and a loop do alike about containers that two ways left with different contents."""
+
+    tracer: Tracer
+    place: Place
+
+    def ask_makers(self, change: ContainerChange) -> None:
+        self.tracer.demand.require_makers(change.owner, self.tracer.places, change.container)
+
+    def set_on_one_way(self, change: ContainerChange, names: Iterable[Any], why: Disagreement) -> None:
+        self.tracer.one_sided.update({(id(change.container), name): why for name in names})
+        self.tracer.demand.require_callers(self.tracer.places)  # they may ask `hasattr`
+
+
 @dataclass
-class Merging:
+class Merging(MeetingWays):
     """Collects the outputs of one `If`, and makes the values that stand for them afterwards."""
 
     tracer: Tracer
@@ -95,7 +108,8 @@ class Merging:
         if any(isinstance(side, TracedList) for side in (then, orelse)) and _type(then) is _type(orelse):
             return merged_list(self, then, orelse, name)
         if isinstance(then, TracedDict) and isinstance(orelse, TracedDict):
-            return merged_dict(self, then, orelse)
+            kind = then if _type(then) is _type(orelse) else TracedDict()
+            return kind.holding(joined_entries(self, then.held, orelse.held), keys_differ(self))
         if isinstance(then, torch.Tensor) or isinstance(orelse, torch.Tensor):
             return self._tensors(then, orelse, name)
         return self._structures(then, orelse, name)
@@ -210,7 +224,7 @@ class Merging:
     def _one_sided(self, then: Any, orelse: Any, name: str) -> Any:
         """Reading the name after the other arm would be an error in Python: what it holds then does not matter."""
         bound = orelse if then is UNBOUND else then
-        if not name.startswith("tp_") and is_handled_here({"NameError", "UnboundLocalError"}, self.tracer.places):
+        if not name.startswith("tp_") and self.is_caught("NameError", "UnboundLocalError"):
             return Disagreement(f"`{name}`", *_described(then, orelse), self.place)
         if isinstance(bound, maybe.Maybe):  # its flag is one of the arm's
             flag, value = (
@@ -279,6 +293,17 @@ class Merging:
 
     def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
         return Disagreement(name, then, orelse, self.place, self.again, self._arguments())
+
+    # --- what a container asks that the arms changed
+
+    def merged_parts(self, then: ListParts, orelse: ListParts, name: str) -> ListParts:
+        return merged_parts(self, then, orelse, name)
+
+    def other_length(self, change: ContainerChange) -> None:
+        self.ask_makers(change)  # there, its length may be open
+
+    def is_caught(self, *errors: str) -> bool:
+        return is_handled_here(set(errors), self.tracer.places)
 
     def _arguments(self) -> tuple[str, ...]:
         """The Python numbers among the model's arguments that alone decide which arm is taken."""

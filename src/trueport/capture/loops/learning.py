@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from trueport.capture.containers.dicts import (
-    OPEN_ORDER,
-    Presence,
-    TracedDict,
-    common_order,
-    entry_in,
-    order_in,
-    presence_in,
-    values_in,
-)
-from trueport.capture.containers.lists import ListParts, TracedList, is_open
+from trueport.capture.containers.lists import ListParts, TracedList, held_in, is_open
 from trueport.capture.containers.rows import NotAlike, Rows
-from trueport.capture.effects.world import ContainerChange
 from trueport.capture.joins.merging import inside, may_be_none
 from trueport.capture.loops.flags import learn_flags, learn_steady
 from trueport.capture.loops.leaves import Leaves, carried
 from trueport.capture.loops.lists import FilledList
-from trueport.capture.loops.out_of_date import why_spoiled
 from trueport.capture.loops.plan import Plan
-from trueport.capture.loops.slots import Content, Round, Slot
+from trueport.capture.loops.slots import WHOLE, Content, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values.chosen import Chosen, may_be_chosen
-from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import flag_of, value_of
+from trueport.capture.values.stores import ContainerChange
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
@@ -92,54 +79,28 @@ class Learner:
 
     def _learn_change(self, change: ContainerChange, traced: Round, mark: int) -> bool:
         """A container that a round changed: a dict key by key, a list as a whole."""
-        why = why_spoiled(change.after)
+        container, store = change.container, change.store
+        why = store.why_spoiled(change.after)
         if why is not None:  # by a loop in this one
-            return self._plan.outdate(change.container, why)
-        if isinstance(change.container, dict):
-            before, after = change.before, change.after
-            keys = [k for k in {**before, **after} if before.get(k, UNBOUND) is not after.get(k, UNBOUND)]
-            keys += self._learn_keys(change)
-            found = {
-                (id(change.container), k): Content(change.container, k, Slot(str(k), entry_in(before, k, UNBOUND)))
-                for k in keys
-            }
-            new = not found.keys() <= self._plan.contents.keys()
-            self._plan.contents = {**found, **self._plan.contents}
-            return new
-        if isinstance(change.container, TracedList):
+            return self._plan.outdate(container, why)
+        if isinstance(change.after, ListParts):
             return self._learn_filling(change, mark)
-        if (id(change.container), None) in self._plan.contents:
+        if (id(container), WHOLE) in self._plan.contents:
             return False
-        if isinstance(change.container, (list, deque)) and len(change.before) != len(change.after):
-            self._plan.tracer.demand.require_makers(change.owner, self._plan.tracer.places, change.container)
-            self._plan.made_before(change)
-        slot = Slot(change.name.strip("`"), change.before)
-        self._plan.contents[id(change.container), None] = Content(change.container, None, slot)
+        keys = store.changed(self._plan, change)
+        named = [(WHOLE, change.name.strip("`"))] if keys is None else [(key, str(key)) for key in keys]
+        found = {
+            (id(container), key): Content(container, store, key, Slot(name, store.entry(change.before, key)))
+            for key, name in named
+        }
+        if found.keys() <= self._plan.contents.keys():
+            return False
+        self._plan.contents = {**found, **self._plan.contents}
         return True
-
-    def _learn_keys(self, change: ContainerChange) -> list[Any]:
-        """What else rounds change of a dict: which keys are there, and their order."""
-        missing = [key for key in values_in({**change.before, **change.after}) if _presence_differs(change, key)]
-        ordered = common_order(order_in(change.before), order_in(change.after)) is not None
-        tracer = self._plan.tracer
-        if isinstance(change.container, TracedDict):
-            change.container.why = Disagreement(
-                "which keys are there, or their order", "one thing", "another", self._plan.place
-            )
-            return [*(Presence(key) for key in missing), *([] if ordered else [OPEN_ORDER])]
-        if change.are_attributes:
-            why = Disagreement("which attributes are there", "one thing", "another", self._plan.place)
-            tracer.one_sided.update({(id(change.container), key): why for key in missing})
-            if missing:
-                tracer.demand.require_callers(tracer.places)
-        elif missing or not ordered:
-            tracer.demand.require_makers(change.owner, tracer.places, change.container)
-            Disagreement("which keys are there, or their order", "one thing", "another", self._plan.place).complain()
-        return []
 
     def _learn_filling(self, change: ContainerChange, mark: int) -> bool:
         """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
-        key = (id(change.container), None)
+        key = (id(change.container), WHOLE)
         before, after = change.before.items, change.after.items
         if any(filled.container is change.container for filled in self._plan.lists):
             return False
@@ -147,7 +108,7 @@ class Learner:
             new = key not in self._plan.contents
             if new:
                 slot = Slot(self._name(change.container), list(before))
-                self._plan.contents[key] = Content(change.container, None, slot)
+                self._plan.contents[key] = Content(change.container, change.store, WHOLE, slot)
             return new
         self._plan.contents.pop(key, None)
         self._carry_list(FilledList(self._name(change.container), change.before, change.container), change.after, mark)
@@ -193,7 +154,7 @@ class Learner:
         if type(slot.before) is tuple and _is_longer_or_shorter(slot.before, after):
             slot.rows = True
             before = ListParts.plain(slot.before)
-            self._carry_list(FilledList(slot.name, before, None, slot), _held(after), mark)
+            self._carry_list(FilledList(slot.name, before, None, slot), held_in(after), mark)
             return True
         if is_open(after) or is_open(slot.before):
             slot.lost = True
@@ -313,17 +274,9 @@ def _is_longer_or_shorter(before: tuple[Any, ...], after: Any) -> bool:
     return type(after) is tuple and len(after) != len(before)
 
 
-def _held(items: Any) -> ListParts:
-    return items.held if isinstance(items, TracedList) else ListParts.plain(items)
-
-
 def _differ(before: ListParts, after: ListParts) -> bool:
     """Whether a list has, or may have, another length."""
     return before.items is None or after.items is None or len(before.items) != len(after.items)
-
-
-def _presence_differs(change: ContainerChange, key: Any) -> bool:
-    return presence_in(change.before, key) is not True or presence_in(change.after, key) is not True
 
 
 def _is_carriable(value: Any) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.parts import ListParts
-from trueport.capture.containers.rows import NoRows
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -17,6 +14,7 @@ class OutOfDate(Disagreement):
     """What stands in for a container, or an item of one, that some rounds changed under another name."""
 
     __slots__ = ()
+    is_out_of_date = True
 
     def __init__(self, name: str, place: Place) -> None:
         super().__init__(name, "", "", place)
@@ -34,24 +32,3 @@ class OutOfDate(Disagreement):
                 )
             ]
         )
-
-
-def spoiled(container: Any, why: Disagreement) -> Any:
-    """What a container holds that is out of date."""
-    if isinstance(container, TracedList):
-        return ListParts((NoRows(why),))
-    if isinstance(container, dict):
-        return dict.fromkeys(dict.keys(container), why)
-    return [why for _ in container] if isinstance(container, list) and container else why.complain()
-
-
-def why_spoiled(content: Any) -> Disagreement | None:
-    """Why a list is out of date that holds this; None where it is not. A dict is, key by key."""
-    if isinstance(content, TracedList):  # what a name of the function around holds: a list that is asked by itself
-        return None
-    if isinstance(content, ListParts):
-        if content.lost is not None:
-            return content.lost.why
-        content = content.items or ()
-    items = content if isinstance(content, (list, tuple)) else ()
-    return next((item for item in items if isinstance(item, OutOfDate)), None)

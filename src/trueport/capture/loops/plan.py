@@ -11,11 +11,9 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.effects.world import ContainerChange, fill
 from trueport.capture.graph import Region, Value
-from trueport.capture.joins.merging import describe
+from trueport.capture.joins.merging import MeetingWays, describe
 from trueport.capture.loops.lists import FilledList
-from trueport.capture.loops.out_of_date import spoiled
 from trueport.capture.loops.slots import Carried, Content, Round, Slot
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
@@ -23,6 +21,7 @@ from trueport.capture.values.chosen import Chosen
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
+from trueport.capture.values.stores import ContainerChange, store_of
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError, Unwinding
 from trueport.load.structures import flatten
@@ -57,7 +56,7 @@ class FirstRoundDiffers(Unwinding):
         self.plan = plan
 
 
-class Plan:
+class Plan(MeetingWays):
     """The slots, containers, tensors and lists that the rounds of one loop change, as far as is known."""
 
     def __init__(self, control: LoopFlow, state: BlockNames, place: Place, blocks: Sequence[Any]) -> None:
@@ -108,10 +107,15 @@ class Plan:
     def spoil(self) -> None:
         """Make everything that is out of date say so when somebody looks."""
         for container, why in self.outdated.values():
-            fill(container, spoiled(container, why))
+            store = store_of(container)
+            assert store is not None
+            store.hold(container, store.spoiled(container, why))
+
+    def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
+        return Disagreement(name, then, orelse, self.place)
 
     def lost(self, slot: Slot) -> Disagreement:
-        return Disagreement(f"`{slot.name}`", describe(slot.before), "something else", self.place)
+        return self.disagreement(f"`{slot.name}`", describe(slot.before), "something else")
 
     def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
         """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""
@@ -173,7 +177,8 @@ class Plan:
             ]
         )
 
-    def made_before(self, change: ContainerChange) -> NoReturn:
+    def other_length(self, change: ContainerChange) -> NoReturn:
+        self.ask_makers(change)
         kind = type(change.container).__name__
         raise ExportError(
             [

@@ -44,13 +44,13 @@ class Rounds:
                     going = step(traced.iteration if iteration is None else iteration)
                     traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
                     traced.very = self._plan.state.get()
-                    changes = [c for c in world.changes() if id(c.container) not in self._plan.outdated]
-                    traced.changes = tuple(change.apart(tracer) for change in changes)
+                    changes = world.changes(tracer.writes.written_here())
+                    traced.changes = tuple(c for c in changes if id(c.container) not in self._plan.outdated)
                     traced.changed = {id(change.container) for change in entered.changes()}
                     names = zip(self._plan.slots, traced.very, strict=True)
                     traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
                     traced.listed = self._listed_apart(traced)
-                self._plan.values = last_values(tracer, traced.after, [change.after for change in traced.changes])
+                self._plan.values = last_values(tracer, traced.after, [change.parts for change in traced.changes])
             traced.writes, traced.written = tuple(writes), sharing.written_since(point)
             sharing.keep_links(traced.shared)
         finally:

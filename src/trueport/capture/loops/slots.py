@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from trueport.capture.containers.dicts import TracedDict, entry_in
-from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import Rows
-from trueport.capture.effects.world import ContainerChange, as_left, contents_after, fill
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import ContainerChange, Store, as_left, contents_after, store_of
 from trueport.load.structures import Structure
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
@@ -78,10 +75,12 @@ class Slot:
     def build(self, values: list[Any]) -> Any:
         """What it is made of these leaves: a list or a dict that may be left open, where it began as one."""
         assert self.structure is not None
-        built = self.structure.build(values)
-        if isinstance(self.before, TracedList) and type(built) in (list, deque):
-            return self.before.holding(ListParts.plain(built))
-        return TracedDict(built) if type(self.before) is TracedDict and type(built) is dict else built
+        built, store = self.structure.build(values), store_of(self.before)
+        return built if store is None else store.followed(self.before, built)
+
+
+WHOLE = object()
+"""The key of all that a container holds."""
 
 
 @dataclass
@@ -89,25 +88,19 @@ class Content:
     """A part of a container that a round may change: what a dict holds under one key, or all of a list."""
 
     container: Any
+    store: Store
     key: Any
     slot: Slot
 
     def put(self, value: Any) -> None:
-        if isinstance(self.container, TracedDict):
-            self.container.put(self.key, value, UNBOUND)
-        elif not isinstance(self.container, dict):
-            fill(self.container, value)
-        elif value is UNBOUND:
-            self.container.pop(self.key, None)
-        else:
-            self.container[self.key] = value
+        self.store.put(self.container, self.key, value)
 
     def after(self, changes: tuple[ContainerChange, ...]) -> Any:
         """What a round left here."""
         change = next((c for c in changes if c.container is self.container), None)
         if change is None:
             return self.slot.before
-        return entry_in(change.after, self.key, UNBOUND) if isinstance(self.container, dict) else change.after
+        return self.store.entry(change.after, self.key)
 
 
 @dataclass

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.rows import Rows
+from trueport.capture.containers.lists import ListParts, TracedList
+from trueport.capture.containers.rows import NoRows, Rows
 from trueport.capture.effects.world import World
-from trueport.capture.loops.out_of_date import OutOfDate, spoiled
+from trueport.capture.loops.out_of_date import OutOfDate
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
 from trueport.capture.values.maybe import value_of
@@ -119,7 +119,7 @@ class Tangles:
 
 
 def _spoil(items: TracedList, why: OutOfDate) -> None:
-    items.hold(spoiled(items, why))
+    items.hold(ListParts((NoRows(why),)))
 
 
 def _containers(value: Any) -> Containers:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from trueport.capture.decompositions.stand_ins import holds_symbol, tensor_of
+from trueport.capture.decompositions.creation import tensor_of
+from trueport.capture.decompositions.registry import holds_symbol
 from trueport.torch_internals import Array, array, numpy_leads_to, on_tensors, torch_dtype
 
 _FROM_NUMPY = torch.from_numpy

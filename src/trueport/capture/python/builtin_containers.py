@@ -1,8 +1,8 @@
-"""`deque`, `defaultdict`, `Counter`, `dict`, `iter` and `next`: containers and iterators that rewritten code makes."""
+"""`deque`, `defaultdict`, `OrderedDict`, `iter` and the like: containers and iterators that rewritten code makes."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,15 +10,16 @@ from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.making_dicts import MakingDict
+from trueport.capture.containers.ordered_dicts import TracedOrderedDict
 from trueport.capture.containers.stepping import (
     ByPosition,
-    CallsUntilSentinel,
     OfOpenLength,
     OfTheUser,
     Stepper,
     StepResult,
 )
 from trueport.capture.python.builtin_functions import traced_for
+from trueport.capture.python.polyfills.of_builtins import until
 from trueport.capture.recording.flow import Flow
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, BlockNames
 
@@ -50,10 +51,15 @@ def _dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
     return control.made_dict(TracedDict(), args, kwargs)
 
 
+@traced_for(OrderedDict)
+def _ordered_dict(control: Flow, *args: Any, **kwargs: Any) -> Any:
+    return control.made_dict(TracedOrderedDict(), args, kwargs)
+
+
 @traced_for(iter)
 def _iter(control: Flow, *args: Any) -> Any:
     if len(args) == 2:
-        return CallsUntilSentinel(*args)
+        return until(*args)
     if isinstance(args[0], Stepper):
         return args[0]
     sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None

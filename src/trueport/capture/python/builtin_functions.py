@@ -14,16 +14,17 @@ import numpy as np
 import torch
 
 from trueport.capture.containers.choices import attribute
-from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.containers.tables import Table
 from trueport.capture.python.number_math import traced_math
 from trueport.capture.recording.flow import Flow
-from trueport.capture.values.chosen import Chosen, each_way, later, made_of, pick
+from trueport.capture.values.chosen import Chosen, each_way, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText
+from trueport.load.containers import kind_of_container
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals import FakeTensor, FunctionalTensor
 
@@ -84,10 +85,12 @@ def _method(owner: type, name: str) -> Callable[[Builtin], Builtin]:
 @_method(list, "count")
 def _count(control: Flow, function: Any, item: Any) -> Any:
     items = function.__self__
-    if not control.holds_traced((item, *items)):
-        return function(item)
-    counts = [_int(control, as_bool(control, RUNTIME_FUNCTIONS.eq(each, item))) for each in items]
-    return functools.reduce(operator.add, counts, 0)
+    return _counted(items, item) if control.holds_traced((item, *items)) else function(item)
+
+
+@rewritten
+def _counted(items: list[Any], item: Any) -> Any:
+    return sum([int(each == item) for each in items])
 
 
 @_method(list, "index")
@@ -96,8 +99,8 @@ def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
     if bounds or not control.holds_traced((item, *items)):
         return function(item, *bounds)
     there = [as_bool(control, RUNTIME_FUNCTIONS.eq(each, item)) for each in items]
-    control.check_if_caught(lambda: RUNTIME_FUNCTIONS.or_(False, *[later(_itself, each) for each in there]), ValueError)
-    return pick([later(_itself, each) for each in there], tuple(later(_itself, i) for i in range(len(items))))
+    control.check_if_caught(lambda: RUNTIME_FUNCTIONS.or_(False, *[later(itself, each) for each in there]), ValueError)
+    return pick([later(itself, each) for each in there], tuple(later(itself, i) for i in range(len(items))))
 
 
 @_method(str, "join")
@@ -113,10 +116,6 @@ def _format(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
     return dict(zip(kwargs, given[len(given) - len(kwargs) :], strict=True))
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 _GOING_THROUGH = frozenset(
@@ -197,12 +196,10 @@ def as_bool(control: Flow, value: Any) -> Any:
 def _len(control: Flow, value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return value.shape[0]
-    if isinstance(value, (TracedDict, Table)):
+    if isinstance(value, (OpenSequence, TracedContainer)):
         return value.length
     own = control.own_method(value, "__len__")
-    if own is not None:
-        return own()
-    return value.length if is_open(value) or isinstance(value, OpenSequence) else len(value)
+    return len(value) if own is None else own()
 
 
 @traced_for(abs)
@@ -235,13 +232,15 @@ def _round(_: Flow, number: Any, ndigits: Any = None) -> Any:
     if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
         if ndigits >= 0:
             return number
-        step = 10**-ndigits  # to the even one of two neighbours that are equally near
-        low, rest = number // step, number % step
-        up = RUNTIME_FUNCTIONS.or_(
-            rest * 2 > step, lambda: RUNTIME_FUNCTIONS.and_(rest * 2 == step, lambda: low % 2 == 1)
-        )
-        return (low + RUNTIME_FUNCTIONS.traced(int)(up)) * step
+        return _to_even(number, 10**-ndigits)
     return round(number) if ndigits is None else round(number, ndigits)
+
+
+@rewritten
+def _to_even(number: Any, step: int) -> Any:
+    """To the even one of two neighbours that are equally near."""
+    low, rest = number // step, number % step
+    return (low + int(rest * 2 > step or (rest * 2 == step and low % 2 == 1))) * step
 
 
 @traced_for(operator.truth)
@@ -257,6 +256,15 @@ def _not(control: Flow, value: Any) -> Any:
 @traced_for(operator.index)
 def _index_of(control: Flow, value: Any) -> Any:
     return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
+
+
+def _comparing(word: str) -> Builtin:
+    """Of tuples, item by item: `left < right` in rewritten code does so only where a tuple is written down."""
+    return lambda _control, left, right: getattr(RUNTIME_FUNCTIONS, word)(left, right)
+
+
+for _word in ("lt", "le", "gt", "ge"):
+    traced_for(getattr(operator, _word))(_comparing(_word))
 
 
 @traced_for(operator.contains)
@@ -288,9 +296,7 @@ def type_of(value: Any) -> type:
     """The type that a traced tensor, number or container has in eager."""
     if type(value) in (FunctionalTensor, FakeTensor):
         return torch.Tensor
-    told_by = value if isinstance(value, (TracedList, TracedDict, Table)) else type(value)
-    kind: type = getattr(told_by, "stands_for", type(value))
-    return _PLAIN_TYPES.get(type(value), kind)
+    return _PLAIN_TYPES.get(type(value)) or kind_of_container(value)
 
 
 def is_instance(value: Any, kinds: Any) -> bool:

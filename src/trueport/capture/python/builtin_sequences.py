@@ -76,7 +76,7 @@ def rows_of(control: Flow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Te
     if isinstance(items, Generated):
         items = items.collected()
     if not is_open(items):
-        items = control.collect(items, lambda item: item)
+        items = control.collect(control.sequence(items), lambda item: item)
     column, _ = items.rows().only
     return items.whole(), (lambda result: result.item()) if column.number is not None else (lambda result: result)
 

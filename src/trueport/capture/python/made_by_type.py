@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import is_open
-from trueport.capture.decompositions.stand_ins import holds_symbol, stands_in_for, tensor_of
+from trueport.capture.decompositions.creation import tensor_of
+from trueport.capture.decompositions.registry import always, decomposes, holds_symbol
 from trueport.capture.python.arrays import as_tensor
 from trueport.capture.python.builtin_functions import plain_number, traced_for
 from trueport.capture.recording.flow import Flow
@@ -68,14 +69,14 @@ def _size(control: Flow, *args: Any) -> torch.Size:
     return torch.Size(*([plain_number(each) for each in given] if isinstance(given, list) else given for given in args))
 
 
-@stands_in_for(torch.Tensor.new, always=True, of_tensors=True)
+@decomposes(torch.Tensor.new, when=always)
 def _new(like: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     if kwargs or not any(holds_traced(each) for each in args):
         return NotImplemented
     return of_sizes_or_items(like.dtype, *args)
 
 
-@stands_in_for(torch.Tensor.new_tensor, always=True, of_tensors=True)
+@decomposes(torch.Tensor.new_tensor, when=always)
 def _new_tensor(like: torch.Tensor, data: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
     if not holds_traced(data):
         return NotImplemented

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from trueport.capture.stops.places import Places
+from trueport.capture.stops.places import Places, code_that_calls
 from trueport.capture.values.texts import Message, OpenText
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import TRACE
@@ -32,7 +31,8 @@ Method = Callable[..., Any]
 @contextlib.contextmanager
 def numbers_like_pythons(places: Places) -> Iterator[None]:
     def text(number: Any) -> str:
-        if TRACE.trace is None or not isinstance(number, torch.SymInt) or places.is_foreign(sys._getframe(1).f_code):
+        is_plain = TRACE.trace is None or not isinstance(number, torch.SymInt)
+        if is_plain or places.is_foreign(code_that_calls(__file__)):
             return repr(number)
         return OpenText.of("", number, "")
 

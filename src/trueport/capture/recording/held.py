@@ -7,15 +7,15 @@ layer.register_forward_hook(grab)    the object behind a hook, or what its closu
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import CellType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from trueport.capture import limits
+from trueport.capture.values.stores import CELL, store_of
 from trueport.load.values import attributes_of
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -69,23 +69,17 @@ def _within(value: Any, at: HeldContainer, depth: int, seen: set[int]) -> Iterat
         return
     if isinstance(value, FunctionType):
         for cell in value.__closure__ or ():
-            yield from _within(_content(cell), replace(at, in_closure=True), depth - 1, seen)
+            yield from _within(CELL.content(cell), replace(at, in_closure=True), depth - 1, seen)
         return
-    if isinstance(value, (dict, list, set, deque, tuple)):
+    store = store_of(value)
+    if store is not None and store.is_structure:
         held = replace(at, container=value)
     elif attributes_of(value) and hasattr(value, "__dict__"):
         held = replace(at, container=vars(value), of_object=True)
     else:
         return
     seen.add(id(value))
-    if not isinstance(value, tuple):
+    if held.of_object or (store is not None and store.can_change):
         yield held
     for name, item in held.items():
         yield from _within(item, replace(held, name=name, of_object=False), depth - 1, seen)
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name that is not bound yet
-        return None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from trueport.capture.decompositions.shapes import RESULTS
+from trueport.capture.decompositions.registry import results_of
 from trueport.capture.graph import Node, Number, Region, Returns, Value
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
@@ -131,7 +131,7 @@ class Recording(ABC):
         self.asking = True
         try:
             with self.symbols.fake_mode, symbolic_kernels():
-                return RESULTS.get(op, op)(*args, **kwargs)
+                return results_of(op)(*args, **kwargs)
         finally:
             self.asking = False
 

@@ -12,6 +12,7 @@ import torch
 
 from trueport.capture.graph import Control, Node, Value
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.torch_internals.schemas import aliases
 
 aten = torch.ops.aten
 
@@ -33,13 +34,9 @@ def must_be_its_memory(tensor: torch.Tensor, value: Value, producer_of: Callable
     producer = producer_of(value)
     while producer is not None and producer.op in _SAME_MEMORY:
         producer = producer_of(producer.args[0])
-    is_view = producer is not None and not isinstance(producer.op, Control) and _gives_a_view(producer)
+    is_view = producer is not None and not isinstance(producer.op, Control) and aliases(producer.op)
     if is_view or not tensor.is_contiguous():
         raise CannotBeCarried(
             "as_strided reads the memory behind a view, and an ONNX model has no memory behind its values",
             "call .contiguous() or .clone() before as_strided, or index the tensor: unfold, narrow, x[:, ::2]",
         )
-
-
-def _gives_a_view(node: Node) -> bool:
-    return any(argument.alias_info is not None for argument in node.op._schema.arguments)  # type: ignore[union-attr]

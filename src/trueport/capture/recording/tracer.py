@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
 from trueport.capture.decompositions.quantised import after as after_quantised
 from trueport.capture.decompositions.quantised import grid_among
+from trueport.capture.decompositions.registry import operator_decomposition
 from trueport.capture.graph import Region, Value, Weight
 from trueport.capture.recording.adoption import Adoption, is_real
 from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
@@ -45,6 +45,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     symbolic_kernels,
 )
+from trueport.torch_internals.schemas import arguments_of, writes_in_place
 
 _NUMBERS = (torch.SymInt, torch.SymFloat)
 
@@ -119,7 +120,7 @@ class Tracer(Recording):
             return self._wrap(fakes)
         if way is Treatment.DECOMPOSE:
             return self._decompose(op, args, kwargs)
-        if op._schema.is_mutable:
+        if writes_in_place(op):
             self._note_writes(op, args, kwargs)
         returned = self.functionaliser.plainly(op, types, args, kwargs)
         self.writes.view(returned)
@@ -127,7 +128,7 @@ class Tracer(Recording):
 
     def _as_tensor(self, op: OpOverload, number: Any) -> Any:
         """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""
-        if not isinstance(op._schema.arguments[0].type, torch.TensorType):
+        if not arguments_of(op)[0].is_tensor:
             return number
         with self.functionaliser:
             return torch.scalar_tensor(
@@ -136,12 +137,13 @@ class Tracer(Recording):
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
-        definition = DEFINITIONS.get(op) or (WRITABLE_VIEWS.get(op) if self.careful else None) or decomposition_of(op)
+        ours = operator_decomposition(op, self.careful)
+        definition = ours or decomposition_of(op)
         assert definition is not None
         with self._definition():
             returned = definition(*args, **kwargs)
         if returned is NotImplemented:
-            if op not in DEFINITIONS:  # one of ours decides by the arguments, each time anew
+            if ours is None:  # one of ours decides by the arguments, each time anew
                 self._ways.record(op, meets_complex((*args, *kwargs.values())))
             return self._wrap(self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()}))
         return returned
@@ -276,9 +278,9 @@ class Tracer(Recording):
         return self.wrap(fake), value
 
     def _note_writes(self, op: OpOverload, args: Any, kwargs: Any) -> None:
-        for position, declared in enumerate(op._schema.arguments):
+        for position, declared in enumerate(arguments_of(op)):
             given = args[position] if position < len(args) else kwargs.get(declared.name)
-            if declared.alias_info is None or not declared.alias_info.is_write:
+            if not declared.is_written:
                 continue
             for argument in given if isinstance(given, (list, tuple)) else (given,):
                 if isinstance(argument, FunctionalTensor):

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.definitions import DEFINITIONS, WRITABLE_VIEWS
+from trueport.capture.decompositions.registry import operator_decomposition
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
+from trueport.torch_internals.schemas import aliases, writes_in_place
 
 aten = torch.ops.aten
 
@@ -70,28 +71,21 @@ class Ways:
         self._known[op, of_complex] = Treatment.RECORD
 
     def _decide(self, op: OpOverload, of_complex: bool) -> Treatment:
-        schema = op._schema
-        aliases = any(a.alias_info is not None for a in schema.arguments)
         if op in _LIFTS:
             way = Treatment.LIFT
-        elif schema.is_mutable:
-            if not self._careful:
-                raise WritesInPlace
-            if is_custom(op) and not is_composite(op):
-                raise CannotBeCarried(
-                    f"`{op.name()}` writes into its arguments, which no ONNX operator does",
-                    "let it return the result (mutates_args=()), and write that where it is called",
-                )
-            way = Treatment.DECOMPOSE if op in DEFINITIONS else Treatment.FUNCTIONALISE
-        elif aliases:
-            way = Treatment.DECOMPOSE if op in WRITABLE_VIEWS or op in DEFINITIONS else Treatment.FUNCTIONALISE
-            if not self._careful:
-                # Functionalisation would take a composite view apart as well: both ways give the same graph.
-                known = op in DEFINITIONS or is_composite(op)
-                apart = known or (not self._is_leaf(op, of_complex) and decomposition_of(op) is not None)
-                way = Treatment.DECOMPOSE if apart else Treatment.RECORD
-        elif op in DEFINITIONS:
+        elif writes_in_place(op) and not self._careful:
+            raise WritesInPlace
+        elif writes_in_place(op) and is_custom(op) and not is_composite(op):
+            raise CannotBeCarried(
+                f"`{op.name()}` writes into its arguments, which no ONNX operator does",
+                "let it return the result (mutates_args=()), and write that where it is called",
+            )
+        elif operator_decomposition(op, self._careful) is not None:
             way = Treatment.DECOMPOSE
+        elif self._careful and aliases(op):
+            way = Treatment.FUNCTIONALISE
+        elif is_composite(op) and aliases(op):
+            way = Treatment.DECOMPOSE  # as functionalisation would: both ways give the same graph
         elif self._is_leaf(op, of_complex) or op in CHECKS_ONLY or decomposition_of(op) is None:
             way = Treatment.RECORD
         else:

@@ -16,7 +16,8 @@ from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import reads_unbound
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.stops.stubs import fake_kernel_stub
-from trueport.capture.values.disagreement import Disagreement, held_disagreement
+from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.stores import held_disagreement
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
@@ -151,13 +152,24 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     )
 
 
-def ends_the_process(ended: SystemExit, places: Places) -> Diagnostic:
-    """Eager went another way on the example, or knew that it was not being traced."""
+def ends_the_call(ended: BaseException, places: Places) -> Diagnostic:
+    """Something was raised that is no Exception. Eager went another way on the example, or knew that it was not being
+    traced."""
+    place = place_of(ended.__traceback__, places)
+    if isinstance(ended, SystemExit):
+        return LeftTheGraph(
+            message="the process is ended here, and nothing in a graph can do that",
+            place=place,
+            label="sys.exit",
+            fix="raise an error instead: the arm that raises is left out, and the report says so",
+        )
+    name = type(ended).__name__
     return LeftTheGraph(
-        message="the process is ended here, and nothing in a graph can do that",
-        place=place_of(ended.__traceback__, places),
-        label="sys.exit",
-        fix="raise an error instead: the arm that raises is left out, and the report says so",
+        message=f"`{name}` is raised here, which is no Exception, and nothing in a graph can raise it",
+        place=place,
+        label=f"raises {name}",
+        seen=(_first_line(str(ended)),) if str(ended) else (),
+        fix=f"derive {name} from Exception: the arm that raises is left out, and the report says so",
     )
 
 

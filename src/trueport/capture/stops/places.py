@@ -161,6 +161,14 @@ def calling_frame() -> FrameType:
     return frame
 
 
+def code_that_calls(file: str) -> CodeType:
+    """The code that called into a file of ours: the innermost outside of it, whatever functions of it lie between."""
+    frame = sys._getframe()
+    while frame.f_code.co_filename in (__file__, file) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code
+
+
 @functools.lru_cache(maxsize=1024)
 def _calls(code: CodeType, at: int, names: frozenset[str]) -> bool:
     """Whether the expression that is being evaluated holds one of the names."""

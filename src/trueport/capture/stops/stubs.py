@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.source import Place
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.messages import is_quantised
+from trueport.torch_internals.schemas import arguments_of, result_types
 
 
 def untranslated(op: OpOverload, place: Place) -> Diagnostic:
@@ -28,14 +27,13 @@ def untranslated(op: OpOverload, place: Place) -> Diagnostic:
 
 def translation_stub(op: OpOverload) -> str:
     """A translation with the operator's own arguments, to be filled in."""
-    schema = op._schema
-    results = ["a tensor" if str(each.type) == "Tensor" else str(each.type) for each in schema.returns]
+    results = ["a tensor" if each == "Tensor" else each for each in result_types(op)]
     gives = results[0] if len(results) == 1 else f"a tuple of {len(results)}"
     return "\n".join(
         (
             f'@trueport.op("{op.name()}")',
-            f"def {schema.name.rpartition('::')[2]}(op, {_parameters(schema)}):",
-            f"    return ...  # {gives}, made of ONNX operators: op.Add({schema.arguments[0].name}, 1)",
+            f"def {op.overloadpacket.__name__}(op, {_parameters(op)}):",
+            f"    return ...  # {gives}, made of ONNX operators: op.Add({arguments_of(op)[0].name}, 1)",
         )
     )
 
@@ -51,12 +49,12 @@ def fake_kernel_stub(name: str) -> str:
     )
 
 
-def _parameters(schema: Any) -> str:
+def _parameters(op: OpOverload) -> str:
     found, star = [], False
-    for argument in schema.arguments:
-        if argument.kwarg_only and not star:
+    for argument in arguments_of(op):
+        if argument.keyword_only and not star:
             star = True
             found.append("*")
-        default = f"={argument.default_value!r}" if argument.has_default_value() else ""
+        default = f"={argument.default!r}" if argument.has_default else ""
         found.append(f"{argument.name}{default}")
     return ", ".join(found)

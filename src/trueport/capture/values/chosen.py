@@ -230,7 +230,7 @@ def chosen(tests: Tests, values: Sequence[Any], like: Disagreement | None = None
     if all(value is values[0] for value in values):
         return values[0]
     if all(_is_value(value) for value in values if value is not None):  # None beside a tensor is a Maybe
-        return pick(tuple(tests), tuple(later(_itself, value) for value in values))
+        return pick(tuple(tests), tuple(later(itself, value) for value in values))
     return Chosen(tests, values, like)
 
 
@@ -241,7 +241,7 @@ def pick(tests: Tests, arms: tuple[Callable[[], Any], ...]) -> Any:
     return RUNTIME_FUNCTIONS.ternary(tests[0](), arms[0], lambda: pick(tests[1:], arms[1:]))
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
     return value
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from trueport.capture import limits
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -29,6 +28,8 @@ class Disagreement:
     __slots__ = ("_said",)
     is_one_leaf = True
     """In a structure, whatever it holds."""
+    is_out_of_date = False
+    """Whether it stands in for something that some rounds of a loop changed under another name."""
     _said: tuple[str, str, str, Place, Callable[[], None] | None, tuple[str, ...]]
 
     def __init__(
@@ -91,24 +92,6 @@ class Disagreement:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = __enter__ = __exit__ = _complain_too
-
-
-def holds_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> bool:
-    """Whether two arms did not agree on something in a structure."""
-    return held_disagreement(value, depth) is not None
-
-
-def held_disagreement(value: Any, depth: int = limits.DEPTH_OF_DISAGREEMENT) -> Disagreement | None:
-    """The first thing in a structure that two arms did not agree on."""
-    if isinstance(value, Disagreement) or depth == 0:
-        return value if isinstance(value, Disagreement) else None
-    if isinstance(value, (list, tuple, dict)):
-        # An open list lets nobody go through it but in this way, and holds something that stands for its items.
-        items: Iterable[Any] = list.__iter__(value) if isinstance(value, list) else value
-        items = dict.values(value) if isinstance(value, dict) else items
-        found = (held_disagreement(item, depth - 1) for item in items)
-        return next((each for each in found if each is not None), None)
-    return None
 
 
 _FOR_ARGUMENTS = (

@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class UnsupportedOperator(Diagnostic):
-    """The model calls a torch operator that neither trueport nor onnxscript can express in ONNX, and that
-    torch cannot take apart into operators that they can.
+    """The model calls a torch operator that trueport cannot express in ONNX, and that torch cannot take
+    apart into operators that it can.
 
     ## Why
     The rest of the model was traced all the same, so that one run lists every such operator with its

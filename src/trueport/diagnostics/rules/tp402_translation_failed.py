@@ -52,9 +52,8 @@ class TranslationFailed(Diagnostic):
 
     ## Fix
     The finding shows the error, the arguments, and whose translation it is. Where it is your own, mend
-    it. Where it is trueport's or onnxscript's, this is a limit of trueport: please report it; until
-    then, call the operator without its rarer options, or override the translation with
-    `@trueport.op(...)`.
+    it. Where it is trueport's, this is a limit of trueport: please report it; until then, call the
+    operator without its rarer options, or override the translation with `@trueport.op(...)`.
     """
 
     code = "TP402"

@@ -2,8 +2,8 @@ from trueport.diagnostics.base import Diagnostic
 
 
 class VersionMismatch(Diagnostic):
-    """The versions of torch, onnx, onnx-ir, onnxscript or onnxruntime on this machine are not ones with
-    which this can work: one is older than what the others write or call.
+    """The versions of torch, onnx, onnx-ir or onnxruntime on this machine are not ones with which this
+    can work: one is older than what the others write or call.
 
     ## Why
     Such a pair fails late and far from the cause: an unknown IR version at load time, an attribute

@@ -12,10 +12,6 @@ from trueport.fix.edit import Edit
 from trueport.fix.syntax import atom, called, dotted
 from trueport.source.scene import NamedValue
 
-_ABOUT_DTYPES = re.compile(
-    r"dtype|scalar type|same type|data type|Input type|looks up whole numbers|has weights of", re.I
-)
-_ABOUT_INDICES = re.compile(r"used as ind(?:ices|exes) must be|must be long, int|expected.* for index", re.I)
 _WIDTH = {"torch.float64": 4, "torch.float32": 3, "torch.bfloat16": 2, "torch.float16": 2}
 _MIXES = frozenset(
     "matmul mm bmm mv dot addmm baddbmm linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d einsum "
@@ -34,7 +30,7 @@ class CastAtTheCall(Fix):
     codes = ("TP002",)
 
     def proposals(self, case: Case) -> Iterator[Proposal]:
-        if not (_ABOUT_DTYPES.search(case.found.message) or _ABOUT_INDICES.search(case.found.message)):
+        if case.facts.get("about") not in ("dtypes", "indices"):
             return
         yield from _spec(case)
         for call in case.on_the_line(ast.Call):
@@ -95,7 +91,7 @@ def _between_operands(case: Case) -> Iterator[Edit]:
 
 
 def _indices(case: Case) -> Iterator[Edit]:
-    if not _ABOUT_INDICES.search(case.found.message):
+    if case.facts.get("about") != "indices":
         return
     for node in case.on_the_line(ast.Subscript):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

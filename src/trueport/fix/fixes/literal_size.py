@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,8 +41,7 @@ class LiteralSize(Fix):
     codes = ("TP301", "TP002")
 
     def proposals(self, case: Case) -> Iterator[Proposal]:
-        frozen = int(case.facts["value"]) if "value" in case.facts else None
-        told = {int(number) for number in re.findall(r"\d+", case.found.message)} if frozen is None else {frozen}
+        told = {int(number) for fact in ("value", "numbers") for number in case.facts.get(fact, "").split()}
         here = [size for size in _sizes(case, case.on_the_line(ast.Call)) if size.value in told]
         above = [size for size in _sizes(case, _calls_before(case)) if size.value in told]
         yield from _all_of_one_number(case, here, above)

@@ -8,7 +8,6 @@ import inspect
 import io
 import itertools
 import logging
-import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from trueport.examine.run import run_eager
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job
 from trueport.load.structures import flatten
+from trueport.torch_internals import messages
 from trueport.verify.foreign import check_file
 from trueport.verify.inputs.draw import draw
 from trueport.verify.judging.compare import tolerance_for
@@ -77,7 +77,7 @@ def in_new_code(job: Job, known: Sequence[Answer], path: Path) -> str:
             with _quiet():
                 got = [leaf.value for leaf in flatten(_run(job, values))[0]]
         except Exception as failure:  # noqa: BLE001  torch raises many types, and all mean that it does not take this
-            return f"eager refuses it: {told(failure)}"
+            return f"eager refuses it: {messages.refused_by_export(failure)}"
         differing = _difference(wanted, got)
         if differing:
             return f"eager gives something else: {differing}"
@@ -99,7 +99,7 @@ def in_new_code(job: Job, known: Sequence[Answer], path: Path) -> str:
                 verbose=False,
             )
     except Exception as failure:  # noqa: BLE001  as above
-        return f"torch's export refuses it: {told(failure)}"
+        return f"torch's export refuses it: {messages.refused_by_export(failure)}"
     finally:
         before.put_back()
     return ""
@@ -186,24 +186,3 @@ def _difference(wanted: list[Any], got: list[Any]) -> str:
 
 def _short(tensor: torch.Tensor) -> str:
     return str(tensor.flatten()[:3].tolist())
-
-
-def told(failure: BaseException) -> str:
-    """The sentence of an exception of torch's that says something."""
-    cause = failure
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(cause).splitlines()]
-    said = [line for line in lines if line and not line.startswith(("def ", "#", "File ", "%", "While executing"))]
-    told_first = [line.split(": ", 1)[1] for line in said if line.startswith("Explanation: ")]
-    words = (told_first or said or [""])[0]
-    plainly = [meaning for start, meaning in _MEANINGS.items() if words.startswith(start)]
-    return plainly[0] if plainly else f"{type(cause).__name__}: {words[:200]}"
-
-
-_MEANINGS = {
-    "Expected body_fn_output and carried_inputs to have same metadata": "what the loop carries changes its shape or its"
-    " dtype from one round to the next",
-    "Expected true_fn_output and false_fn_output to have same metadata": "the two arms differ in shape or dtype",
-}
-"""What torch's own words say of the user's code."""

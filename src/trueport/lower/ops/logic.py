@@ -74,14 +74,16 @@ def ne(op: Builder, self: Tensor, other: Operand) -> Tensor:
 @op(
     "aten::bitwise_left_shift.Tensor",
     "aten::bitwise_left_shift.Tensor_Scalar",
+    "aten::bitwise_left_shift.Scalar_Tensor",
     "aten::__lshift__.Scalar",
     "aten::__lshift__.Tensor",
 )
-def left_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
+def left_shift(op: Builder, self: Operand, other: Operand) -> Tensor:
     """bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor
 
     ONNX shifts unsigned integers only; a shift to the left is a product.
     """
+    self = op.scalar(self, op.result.dtype)
     shift = op.scalar(other, self.element)
     shifted = op.Mul(self, _power_of_two(op, op.Clip(shift, 0, _bits(self.element) - 1)))
     return op.Where(_is_shift(op, shift, _bits(self.element)), shifted, op.const(0, self.element))
@@ -90,14 +92,16 @@ def left_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
 @op(
     "aten::bitwise_right_shift.Tensor",
     "aten::bitwise_right_shift.Tensor_Scalar",
+    "aten::bitwise_right_shift.Scalar_Tensor",
     "aten::__rshift__.Scalar",
     "aten::__rshift__.Tensor",
 )
-def right_shift(op: Builder, self: Tensor, other: Operand) -> Tensor:
+def right_shift(op: Builder, self: Operand, other: Operand) -> Tensor:
     """bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor: a division that rounds down, as signs demand
 
     By more bits than there are, only the sign is left.
     """
+    self = op.scalar(self, op.result.dtype)
     signed = self.element.min < 0
     most = _bits(self.element) - 1 - int(signed)
     shift = op.scalar(other, self.element)

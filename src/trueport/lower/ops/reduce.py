@@ -12,14 +12,11 @@ from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.nan import may_be_nan
 from trueport.lower.ops.axes import axes_of, axis_of, broadcast, count
-from trueport.lower.table import op, taken_apart
+from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor
 
 Axes = Sequence[int] | int | None
 INT64, BOOL = ir.DataType.INT64, ir.DataType.BOOL
-
-# A loss over nothing is 0/0 in eager, which torch's definitions of them say and torchlib's do not.
-taken_apart("aten::mse_loss", "aten::nll_loss_forward", "aten::nll_loss2d_forward")
 
 
 def reduced(op: Builder, name: str, x: Tensor, dim: Axes, keepdim: bool) -> Tensor:

@@ -84,6 +84,13 @@ def sign(op: Builder, self: Tensor) -> Tensor:
     return op.Where(op.IsNaN(self), op.const(0, self.element), op.Sign(self))
 
 
+@op("aten::angle")
+def angle(op: Builder, self: Tensor) -> Tensor:
+    """angle(Tensor self) -> Tensor: of a real number 0, or pi below zero"""
+    turned = op.Where(op.Less(self, 0), op.const(math.pi, self.element), op.const(0, self.element))
+    return op.Where(op.IsNaN(self), self, turned)
+
+
 @op("aten::square")
 def square(op: Builder, self: Tensor) -> Tensor:
     """square(Tensor self) -> Tensor"""

@@ -67,7 +67,7 @@ class Call:
     ranges: str
     """What of these values is known; empty where nothing is."""
     remembered: bool
-    """Whether its translation is ours or onnxscript's: what a user wrote may change under the same name."""
+    """Whether its translation is ours: what a user wrote may change under the same name."""
 
     @property
     def op(self) -> OpOverload:
@@ -199,7 +199,7 @@ def _call(
     parts += ["-> " + " ".join("_" if each is None else _value_text(each) for each in results)]
     parts += [f"{symbol}>={least}" for symbol, least in free.items()]
     ranges = " ".join(_range_text(each) for each in operands.values())
-    ours = translation is not None and translation.function.__module__.startswith(("trueport.", "onnxscript."))
+    ours = translation is not None and translation.function.__module__.startswith("trueport.")
     return Call(
         rebound,
         tuple(operands.values()),

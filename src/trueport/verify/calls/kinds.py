@@ -14,6 +14,7 @@ import torch
 
 from trueport.capture.graph import Node, Value
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.schemas import arguments_of
 
 
 class OperatorKind(Enum):
@@ -214,15 +215,14 @@ def _integers(argument: Any) -> set[int]:
 def named_arguments(node: Node) -> dict[str, Any]:
     """The arguments of a call by their names in the schema; what was not given has its default."""
     assert isinstance(node.op, OpOverload)
-    arguments = node.op._schema.arguments
     found: dict[str, Any] = {}
-    for at, each in enumerate(arguments):
+    for at, each in enumerate(arguments_of(node.op)):
         if at < len(node.args):
             found[each.name] = node.args[at]
         elif each.name in node.kwargs:
             found[each.name] = node.kwargs[each.name]
-        elif each.has_default_value():
-            found[each.name] = each.default_value
+        elif each.has_default:
+            found[each.name] = each.default
     return found
 
 

@@ -1,7 +1,7 @@
 """Which calls were equal before, on disk.
 
 One small file for each call, named by what it is and by the versions of everything that has a part in its answer: our
-own lowering and this room, torch, ONNX Runtime, onnxscript, the processor. Only agreement is kept. Files may be deleted
+own lowering and this room, torch, ONNX Runtime, the processor. Only agreement is kept. Files may be deleted
 at any moment; one that does not hold what it should is written anew; each appears whole or not at all, so that any
 number of processes may read and write.
 """
@@ -30,7 +30,7 @@ _SOURCES = (
     "verify/runtime/onnx_program.py",
     "verify/runtime/sandbox.py",
 )
-_PACKAGES = ("torch", "onnxruntime", "onnxscript", "onnx-ir", "onnx")
+_PACKAGES = ("torch", "onnxruntime", "onnx-ir", "onnx")
 OFF = "off"
 
 

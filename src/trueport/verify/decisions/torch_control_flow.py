@@ -89,7 +89,7 @@ def _counted(watcher: Watcher, site: Site, given: dict[str, Any]) -> None:
 
 
 def _users_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith((TORCH_FOLDER, _OUR_FOLDER)):
         frame = frame.f_back
     return frame

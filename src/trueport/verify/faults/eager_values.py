@@ -67,7 +67,9 @@ class _Noting(TorchFunctionMode):
 
 
 def _users_line() -> tuple[str, int] | None:
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_OUR_FOLDER) and not file.endswith(_BETWEEN):

@@ -28,8 +28,8 @@ from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
 
 _OTHERS = 8
 _TIMES_EAGER = 5
-ONLY_HERE = "only this input goes another way"
-"""How a fact begins that names a decision which the file seems to have lost."""
+ONLY_HERE = "only_here"
+"""Of a finding's facts, the line of a decision which the file seems to have lost."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Investigation:
         agreeing = agreeing or self._agreeing_others()
         least, shown = self._least(failed, outcome, not_below)
         where = self._apart(outcome)
+        lost_at = {ONLY_HERE: str(self._only_here(outcome)[0].site)} if where else {}
         how_many = _agree(len(agreeing))
         small = f"smallest: {in_words(self.job.leaves, least.values)}"
         if shown.failure is not None:
@@ -92,14 +93,16 @@ class Investigation:
             facts = (small, *self._kept(shown), *where, *how_many, *blamed)
             lost = self._frozen_at(outcome)
             place = lost if lost is not None and self._is_foreign else origin.place or lost
-            return [failure_found(shown.failure, on, facts, place)]
+            return [replace(failure_found(shown.failure, on, facts, place), facts=lost_at)]
         diverged = self._diverged(least, outcome, agreeing)
         begins = () if diverged is None else (diverged.fact,)
         fix = None if diverged is None else diverged.fix
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
         place = (diverged.place if diverged is not None else None) or self._frozen_at(outcome)
         return [
-            difference_found(name, verdict.difference, on, facts, place or self._made_at(name), fix)
+            replace(
+                difference_found(name, verdict.difference, on, facts, place or self._made_at(name), fix), facts=lost_at
+            )
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]
@@ -159,7 +162,9 @@ class Investigation:
 
     def _apart(self, outcome: InputOutcome) -> tuple[str, ...]:
         """The decisions of the user's code that no agreeing input took: what was frozen, most likely."""
-        return tuple(f"{ONLY_HERE} at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3])
+        return tuple(
+            f"only this input goes another way at {found.site}: {found.fact}" for found in self._only_here(outcome)[:3]
+        )
 
     @property
     def _is_foreign(self) -> bool:

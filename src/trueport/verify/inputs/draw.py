@@ -31,8 +31,9 @@ from trueport.verify.inputs.values import (
     kind_of,
 )
 
-_AT_NEW_SIZES = (Family.SEEN, Family.REPEATED, Family.LOW)
-"""Tried in turn at each new size until eager accepts one: indices and lengths may have to fit the size."""
+_AT_NEW_SIZES = (Family.SEEN, Family.SEEN, Family.SORTED, Family.PADDED)
+"""By turns: with the largest at the end, or with rows that hold nothing, as rows of others often do."""
+_TAMER = (Family.REPEATED, Family.LOW)
 
 _NONFINITE = (Family.NAN, Family.INFINITE, Family.NONFINITE)
 
@@ -53,9 +54,16 @@ _FLOATS = (
     Family.SINGLE,
     Family.LARGE,
     Family.HALVES,
+    Family.TINY,
+    Family.TIES,
     Family.ONE_HOT,
     Family.NEGATED,
     Family.SORTED,
+    Family.NAMED,
+    Family.HALVES,
+    Family.PADDED,
+    Family.BELOW,
+    Family.NAMED,
 )
 _INTEGERS = (
     Family.SEEN,
@@ -64,6 +72,7 @@ _INTEGERS = (
     Family.EDGES,
     Family.LARGE,
     Family.BEYOND,
+    Family.LENGTHS,
     Family.BELOW,
     Family.ABOVE,
     Family.TIES,
@@ -73,6 +82,7 @@ _INTEGERS = (
     Family.ONES,
     Family.SINGLE,
     Family.CONSTANT,
+    Family.NAMED,
 )
 _MASKS = (
     Family.RAGGED,
@@ -83,9 +93,11 @@ _MASKS = (
     Family.ONE_HOT,
     Family.NEGATED,
     Family.BEYOND,
+    Family.BEYOND,
 )
 """In these orders, each kind of input by itself; a kind whose list is shorter begins again, so that other masks come
 beside the same floats. Between two of them, all elements are one of the numbers that the model names."""
+_SHOWS_LITTLE = (Family.ONE_HOT, Family.RAGGED)
 _MOST_FILLED = 16
 
 _NEIGHBOURS = 9
@@ -154,10 +166,8 @@ def draw(
         def fill() -> tuple[object, ...]:
             chance = torch.Generator().manual_seed(number)
             leaves = zip(job.leaves, example_values, strict=True)
-            rows = dict.fromkeys([*named.rows, *sizes.values()])  # an input may be the table that another looks up
-            own = replace(named, rows=tuple(rows))
-            values = [_value(*each, sizes, manner, chance, own) for each in leaves]
-            return in_order(job.leaves, _alike(job.leaves, values, manner))
+            values = _alike(job.leaves, [_value(*each, sizes, manner, chance, named) for each in leaves], manner)
+            return in_order(job.leaves, values) if named.trusts_offsets else tuple(values)
 
         return Drawn(fill, sizes, manner.words(kinds), fallback, wanted, room.share(sizes))
 
@@ -173,10 +183,7 @@ def draw(
     pending = manners
     drawn_plans = 0
     for plan in plans:
-        for tries, family in enumerate(_AT_NEW_SIZES):
-            manner = replace(everywhere(family), masks=Filling(Family.RAGGED if tries == 0 else family))
-            if tries == 0 and drawn_plans % 2:  # an input that has grown may be the table that another one looks up
-                manner = replace(manner, integers=Filling(Family.ROWS, drawn_plans // 2))
+        for tries, manner in enumerate(_at_new_sizes(kinds, drawn_plans)):
             yield at(plan.sizes, manner, fallback=tries > 0, wanted=plan.wanted)
         drawn_plans += not plan.wanted
         if drawn_plans > 1:
@@ -184,6 +191,19 @@ def draw(
                 yield from both(where if 0 < room.share(where) <= 4 else example, manner)
     for manner in pending:
         yield from both(example, manner)
+
+
+def _at_new_sizes(kinds: Collection[InputKind], nth: int) -> Iterator[Manner]:
+    """Tried in turn until eager accepts one: indices and lengths may have to fit the size. An input that has grown may
+    be a table that another one looks up, or one that it holds the lengths of."""
+    floats = Filling(_AT_NEW_SIZES[nth % len(_AT_NEW_SIZES)])
+    if nth and InputKind.INTEGERS in kinds:
+        families = (Family.ROWS,) if nth % 2 else (Family.LENGTHS, Family.ROWS)
+        for family in families:
+            yield Manner(floats, Filling(family, nth // 2), Filling(Family.RAGGED))
+    yield Manner(floats, Filling(Family.SEEN), Filling(Family.RAGGED))
+    for family in _TAMER:
+        yield everywhere(family)
 
 
 def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named) -> Iterator[Manner]:
@@ -198,9 +218,10 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named)
     rounds = _ROUNDS
     for at in range(rounds * longest):
         round_ = at // longest
-        yield Manner(
-            _again(floats, at, round_), _again(integers, at + round_, round_), _again(masks, at + round_, round_)
-        )
+        chosen, mask = _again(floats, at, round_), _again(masks, at + round_, round_)
+        if chosen.family is Family.LARGE:  # a low score that is the only one shown, beside what is hidden
+            mask = Filling(_SHOWS_LITTLE[chosen.nth % 2])
+        yield Manner(chosen, _again(integers, at + round_, round_), mask)
 
 
 def _again(fillings: Sequence[Filling], at: int, round_: int) -> Filling:
@@ -232,6 +253,10 @@ def _value(
     if is_number(leaf) and isinstance(example, bool | int | float):
         return draw_number(leaf, example, family, nth, named)
     if isinstance(example, torch.Tensor):
+        own = {axis.size.name for axis in leaf.axes.values()}
+        others = tuple(size for name, size in sizes.items() if name not in own)
+        rows = tuple(dict.fromkeys((*named.rows, *others)))  # an input may be the table that another looks up
+        named = replace(named, others=others, rows=rows or tuple(sizes.values()))
         return draw_tensor(leaf, example, shape_at(leaf, example, sizes), family, chance, nth, named)
     return example
 

@@ -40,8 +40,13 @@ class Named:
     """How many rows each table has that something looks up."""
     sized_by_values: bool = False
     """Whether an integer may be the size of something."""
-    loops: bool = False
-    """Whether values may say how many rounds a loop makes."""
+    has_cells: bool = False
+    """Whether recurrent cells are among the operators: the runtime's gates are approximations, which a large state
+    brings out."""
+    others: tuple[int, ...] = ()
+    """The free sizes that an input does not have itself: it may hold lengths along those."""
+    trusts_offsets: bool = True
+    """Whether an operator may read beyond memory where the offsets that it is given are out of order."""
 
     @property
     def steps(self) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,14 +143,16 @@ def _telling(
     yield _apart(groups, example, larger_first=False)
     yield from itertools.islice(alone, len(groups))
     yield _together(groups, example, lambda _: 0)
-    yield from itertools.islice(own, 2 * len(groups))
+    yield from itertools.islice(own, len(groups))
+    if room is not None:  # what comes first is mostly the batch, and each of its rows is to have so many
+        yield _grown(groups[0], example, room, _MANY)
+        yield from (_grown(group, example, room, _MANY * max(groups[0].example, 1)) for group in groups[1:])
+    yield from itertools.islice(own, len(groups))
     # Sizes may have to stay equal, or multiples of something, for eager to accept them.
     for change in _COMMON_CHANGES:
         yield _together(groups, example, change)
         yield from itertools.islice(own, 2)
         yield from itertools.islice(alone, 1)
-    if room is not None:
-        yield from (_grown(group, example, room) for group in groups)
     for one, other in itertools.combinations(groups, 2):
         yield {**example, **one.assign(_ALONE[0]), **other.assign(_ALONE[0])}
     for size in (0, 1, 2):
@@ -186,11 +189,13 @@ def _together(groups: Sequence[Group], example: Sizes, change: Callable[[int], i
     return {**example, **{name: change(group.example) for group in groups for name in group.names}}
 
 
-def _grown(group: Group, example: Sizes, room: Admits) -> dict[str, int]:
-    """As large as it takes for the inputs to have more elements than kernels do in one piece."""
+def _grown(group: Group, example: Sizes, room: Admits, many: int) -> dict[str, int]:
+    """As large as it takes for the inputs to have so many elements, and so many times the example's size: some sizes
+    have to be multiples of something."""
     now = room.elements(example)
     each = (room.elements({**example, **group.assign(group.example + 1)}) - now) or 1
-    return {**example, **group.assign(group.example + max(0, _MANY - now) // each + 1)}
+    unit = max(group.example, 1)
+    return {**example, **group.assign(unit * math.ceil((group.example + max(0, many - now) // each + 1) / unit))}
 
 
 def _apart(groups: Sequence[Group], example: Sizes, larger_first: bool) -> dict[str, int]:

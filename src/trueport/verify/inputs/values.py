@@ -36,6 +36,7 @@ class Family(Enum):
     ONE_HOT = "one hot"
     CONSTANT = "all the same"
     SORTED = "sorted"
+    PADDED = "some rows of zeros"
     BELOW = "all below -1"
     ABOVE = "all far above"
     SINGLE = "one number that the model names among zeros"
@@ -45,6 +46,7 @@ class Family(Enum):
     FILLED = "all a number that the model names"
     EDGES = "ends of the dtype"
     ROWS = "any row of a table"
+    LENGTHS = "lengths up to another input's"
     ON = "masks all on"
     OFF = "masks all off"
     RAGGED = "masks ragged"
@@ -174,22 +176,25 @@ def draw_tensor(
         return _repeated(example, shape)
     if example.dtype is torch.bool or is_mask(leaf, example):
         declared = leaf.value_range is not None and family is Family.BEYOND
-        filled = _mask(shape, Family.SEEN if declared else family, chance, example)
+        filled = _mask(shape, Family.SEEN if declared else family, chance, example, nth)
     elif example.is_floating_point() or example.is_complex():
         filled = _floats(shape, family, chance, facts_of(leaf, example), example, nth, named)
     else:
         filled = _integers(shape, family, chance, facts_of(leaf, example), example.dtype, nth, named)
-        if example.dim() == 1 and like_offsets(example):
+        if named.trusts_offsets and example.dim() == 1 and like_offsets(example):
             filled = filled.sort().values
             filled[:1] = 0
     return filled.to(device=example.device, dtype=example.dtype)
 
 
-def _picked(shape: Sequence[int], among: torch.Tensor | list[int], chance: torch.Generator) -> torch.Tensor:
-    """Elements drawn from these, each of which comes if there is room for all, and the first if there is not."""
+def _picked(
+    shape: Sequence[int], among: torch.Tensor | list[int], chance: torch.Generator, nth: int = 0
+) -> torch.Tensor:
+    """Elements drawn from these, each of which comes if there is room for all; if not, the first the first time, and
+    those that follow the next."""
     from_these = torch.as_tensor(among)
     count = math.prod(shape)
-    every = torch.arange(count) % len(from_these)
+    every = (torch.arange(count) + nth * count) % len(from_these)
     return from_these[every[torch.randperm(count, generator=chance)]].reshape(tuple(shape))
 
 
@@ -215,15 +220,18 @@ def _floats(
     normal = torch.randn(tuple(shape), dtype=dtype, generator=chance)
     # 1e3 squared still fits float16's range only just; its "large" is smaller.
     large = 30.0 if example.element_size() <= 2 and example.dtype is not torch.bfloat16 else 1e3
+    larger = large * (_TIMES_LARGE if nth % 2 and large > _TIMES_LARGE and not named.has_cells else 1)
     match family:
         case Family.NORMAL:
             drawn = normal
         case Family.ZEROS:
-            drawn = torch.zeros_like(normal)
+            drawn = torch.zeros_like(normal) * (-1) ** nth
         case Family.ONES:
             drawn = torch.ones_like(normal)
         case Family.LARGE:  # every other time so large that a loop which halves it makes many rounds
-            drawn = normal * large * (_TIMES_LARGE if named.loops and nth % 2 else 1)
+            drawn = normal * larger
+        case Family.TINY if nth % 2 and not example.is_complex():  # down to what underflows when it is squared
+            drawn = normal * 10.0 ** torch.empty_like(normal).uniform_(-36, -4, generator=chance)
         case Family.TINY:
             drawn = normal * 1e-4
         case Family.NEGATED:
@@ -234,20 +242,26 @@ def _floats(
             drawn = torch.full_like(normal, normal.reshape(-1)[0].item() if normal.numel() else 0.0)
         case Family.SORTED if not example.is_complex() and shape:
             drawn = (normal * facts.spread + facts.mean).sort().values
+        case Family.PADDED:
+            drawn = normal * facts.spread + facts.mean
+            rows = torch.arange(math.prod(shape[:-1]) if len(shape) > 1 else drawn.numel())
+            drawn.reshape(len(rows), -1 if drawn.numel() else 0)[rows % 3 == 1] = 0
         case Family.BELOW if not example.is_complex():
-            drawn = -1.5 - normal.abs() * 4
+            drawn = -1.5 - normal.abs() * 4 - (larger if nth % 2 else 0) * 3
         case Family.HALVES if not example.is_complex():
             drawn = torch.randint(-9, 10, tuple(shape), generator=chance).double() / 2
-            if nth % 3 and named.values:  # halves of the steps that it rounds to, or of what is multiplied before
-                step = named.values[nth // 3 % len(named.values)]
-                drawn = drawn * step if nth % 3 == 1 else drawn / step
+            if nth % 4 == 3:  # a hundred eighths are a half
+                drawn = torch.randint(-99, 100, tuple(shape), generator=chance).double() / 8
+            elif nth % 4 and named.values:  # halves of the steps that it rounds to, or of what is multiplied before
+                step = named.values[nth // 4 % len(named.values)]
+                drawn = drawn * step if nth % 4 == 1 else drawn / step
         case Family.SINGLE if named.values and not example.is_complex():
             drawn = torch.zeros_like(normal)  # then the sum is that number, and mostly the largest is, too
             drawn.reshape(-1)[-1:] = named.values[nth // 2 % len(named.values)] + 0.25 * (nth % 2)
         case Family.TIES if not example.is_complex():
             drawn = _picked(shape, torch.tensor([-1.0, 0.0, 0.25, 1.0], dtype=dtype), chance)
         case Family.NAMED if named.values and not example.is_complex():
-            drawn = _picked(shape, _named_floats(named, example.dtype), chance)
+            drawn = _picked(shape, _named_floats(named, example.dtype), chance, nth)
         case Family.FILLED if named.values and not example.is_complex():
             drawn = torch.full_like(normal, named.values[nth % len(named.values)])
         case _ if facts.is_unit and not example.is_complex():
@@ -258,7 +272,15 @@ def _floats(
         if family in (Family.NORMAL, Family.SEEN, Family.RAGGED, Family.ON, Family.OFF):
             drawn = facts.low + (facts.high - facts.low) * torch.rand(tuple(shape), dtype=dtype, generator=chance)
         drawn = drawn.clamp(facts.low, facts.high)
-    return _with_some(drawn, family.strange, chance)
+    return _with_some(drawn, family.strange or _strange_in(example, family), chance)
+
+
+def _strange_in(example: torch.Tensor, family: Family) -> tuple[float, ...]:
+    """What the example has of NaN and infinities: it shows that they may come, and they may come at any place."""
+    if family not in (Family.NORMAL, Family.SEEN, Family.SORTED, Family.LARGE) or example.is_complex():
+        return ()
+    plain = example.detach().double()
+    return tuple(plain[~plain.isfinite()].unique().tolist())
 
 
 def _with_some(drawn: torch.Tensor, strange: Sequence[float], chance: torch.Generator) -> torch.Tensor:
@@ -306,6 +328,8 @@ def _within(numbers: Sequence[int], dtype: torch.dtype, low: int, high: int) -> 
     return [each for each in dict.fromkeys(numbers) if max(low, ends.min) <= each <= min(high, ends.max)]
 
 
+_SMALL = 512
+"""Elements of all inputs together: larger ones are hardly drawn twice."""
 _LARGEST = (1 << 63) - 2
 """That torch draws."""
 _LARGEST_SIZE = 4_100
@@ -322,9 +346,14 @@ def _integers(
     named: Named,
 ) -> torch.Tensor:
     low, high = int(facts.low), int(facts.high)
+    if family is Family.LENGTHS and not named.others:
+        family = Family.ROWS
     if family is Family.ROWS and named.rows and not facts.declared:
         rows = min(named.rows[nth % len(named.rows)], torch.iinfo(dtype).max)
-        return torch.randint(0, max(rows, 1), tuple(shape), generator=chance)
+        return _with_last(0, max(rows - 1, 0), shape, chance)
+    if family is Family.LENGTHS and not facts.declared:
+        longest = min(named.others[nth % len(named.others)], torch.iinfo(dtype).max)
+        return _with_last(min(1, longest), longest, shape, chance)
     if family is Family.EDGES and dtype is not torch.uint64:
         range_ = (low, high) if facts.declared else _everything(named)
         multiples = _multiples(named) if nth % _OF_EDGES == _OF_EDGES - 1 else ()
@@ -338,7 +367,7 @@ def _integers(
         if inside and family is Family.FILLED:
             return torch.full(tuple(shape), inside[nth % len(inside)])
         if inside:
-            return _picked(shape, inside, chance)
+            return _picked(shape, inside, chance, nth)
     if family is Family.BELOW and not facts.declared:
         low, high = -max(abs(high), 40) - 2, -2
     if family is Family.SINGLE and named.indices:
@@ -378,6 +407,13 @@ def _integers(
             return drawn
 
 
+def _with_last(low: int, high: int, shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:
+    """Any of these, the highest among them."""
+    drawn = torch.randint(low, high + 1, tuple(shape), generator=chance)
+    drawn.reshape(-1)[-1:] = high
+    return drawn
+
+
 def _one_hot(shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:
     """One of each row is on, as a bool; a row is along the last axis."""
     if not shape or not shape[-1]:
@@ -386,7 +422,9 @@ def _one_hot(shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:
     return torch.arange(shape[-1]) == at
 
 
-def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example: torch.Tensor) -> torch.Tensor:
+def _mask(
+    shape: Sequence[int], family: Family, chance: torch.Generator, example: torch.Tensor, nth: int
+) -> torch.Tensor:
     match family:
         case Family.ON | Family.ONES | Family.LARGE:
             return torch.ones(tuple(shape))
@@ -396,8 +434,8 @@ def _mask(shape: Sequence[int], family: Family, chance: torch.Generator, example
             return 1 - _repeated(example, shape).to(torch.int64)
         case Family.ONE_HOT:
             return _one_hot(shape, chance)
-        case Family.BEYOND if example.dtype is not torch.bool:  # `mask == 1`, or whatever is not 0
-            return _picked(shape, [0, 1, 2, 3, -1], chance)
+        case Family.BEYOND if example.dtype is not torch.bool:  # `mask == 1`, or whatever is not 0; or rows of a table
+            return _picked(shape, [0, 1, 2, 3, -1] if nth % 2 else [2, 0, 1], chance)
         case Family.RAGGED if shape and shape[-1] > 0:
             lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=chance)
             return torch.arange(shape[-1]) < lengths
@@ -438,11 +476,28 @@ def draw_number(
             chosen = 1
         case Family.NEGATED:
             chosen = not example if isinstance(example, bool) else -example
+        case Family.LARGE | Family.ABOVE if not isinstance(example, bool):
+            chosen = example + 300 if whole else example * 1e3
+        case Family.BELOW if not isinstance(example, bool):
+            chosen = -300 if whole else -abs(example) * 1e3 - 1
         case _:
             chosen = example
     if leaf.value_range is not None:
         chosen = min(max(chosen, leaf.value_range[0]), leaf.value_range[1])
     return type(example)(chosen)
+
+
+def small_content(values: Sequence[object]) -> tuple[object, ...] | None:
+    """What tells one small set of inputs from another; None for a large one, which hardly comes twice."""
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if sum(tensor.numel() for tensor in tensors) > _SMALL:
+        return None
+    return tuple(
+        (tuple(value.shape), repr(value.detach().cpu().reshape(-1).tolist()))
+        if isinstance(value, torch.Tensor)
+        else repr(value)
+        for value in values
+    )
 
 
 def is_number(leaf: Leaf) -> bool:

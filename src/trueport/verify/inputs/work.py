@@ -14,8 +14,11 @@ from typing import Any
 
 import onnx
 import torch
+from torch import nn
 from torch.utils.flop_counter import flop_registry
+from torch.utils.weak import WeakIdKeyDictionary
 
+from trueport.torch_internals import is_composite
 from trueport.torch_internals.eager_modes import EagerMode
 from trueport.verify.runtime.origin import subgraphs_of
 
@@ -43,6 +46,12 @@ _MAKES = re.compile(
     "zeros|ones|empty|full|arange|linspace|eye|rand|expand|repeat|tile|pad|window|indices|unfold|strided"
 )
 """Operators that are told how large a result to make."""
+_CELLS = re.compile("lstm|gru|rnn_")
+_TRUSTS_OFFSETS = re.compile("embedding_bag|segment|jagged|nested|sparse|csr|csc|as_strided")
+_WEIGHTS_OF_A_LAYER = 2
+"""An operator that takes so many is a whole layer (`_transformer_encoder_layer_fwd`): each row meets each of them."""
+_COUNTS = torch.ops.aten.arange
+_READS_A_NUMBER = torch.ops.aten._local_scalar_dense.default
 _FEW = 8
 """Tensors of no more elements than this are read for the numbers in them."""
 
@@ -82,37 +91,65 @@ class Work:
 class Watched(EagerMode):
     """Counts a run of eager, and notes the numbers by which its operators decide."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: Iterable[object] = ()) -> None:
         super().__init__()
+        self._computed = WeakIdKeyDictionary()
+        """Tensors that inputs or their sizes have a part in: the numbers in them are none of the model's own."""
+        self._computed.update((value, True) for value in inputs if isinstance(value, torch.Tensor))
         self._data = 0.0
         self._operators = 0
         self.numbers: dict[float, None] = {}
         """What values are compared with, in the order in which they were met."""
         self.tables: dict[int, None] = {}
         """How many rows there are to look up."""
+        self._parts_of_another = False
         self._reads_integers = False
         self.sized_by_values = False
         """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
+        self.has_cells = False
+        self.trusts_offsets = False
 
     @property
     def work(self) -> Work:
         return Work(self._operators, self._data)
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self.trusts_offsets |= func.namespace != "aten"  # nobody knows what an operator of others does
+        if not self._parts_of_another:
+            self._read(func.overloadpacket.__name__.rstrip("_"), args, kwargs)
+        if is_composite(func):  # under inference mode `linear` and `conv2d` come whole, and hide their products
+            return self._in_parts(func, args, kwargs)
         result = func(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if func.overloadpacket is _COUNTS or any(tensor in self._computed for tensor in _tensors(given)):
+            self._computed.update((tensor, True) for tensor in _tensors(result))
         self._operators += 1
         elements = sum(tensor.numel() for tensor in _tensors(result))
         self._data += elements / _ELEMENTS + _flops(func, args, kwargs, result) / _FLOPS
-        name = func.overloadpacket.__name__.rstrip("_")
+        self._reads_integers |= func is _READS_A_NUMBER and type(result) is int
+        return result
+
+    def _in_parts(self, func: Any, args: Any, kwargs: Any) -> Any:
+        outermost, self._parts_of_another = not self._parts_of_another, True
+        try:
+            with self:
+                return func.decompose(*args, **kwargs)
+        finally:
+            self._parts_of_another = not outermost
+
+    def _read(self, name: str, args: Any, kwargs: Any) -> None:
+        """The numbers and tables that an operator is given."""
         if name in _COMPARES:
-            for number in _numbers((*args, *kwargs.values())):
+            given = (arg for arg in (*args, *kwargs.values()) if arg not in self._computed)
+            for number in _numbers(given):
                 self.numbers.setdefault(number)
-        self._reads_integers |= name == "_local_scalar_dense" and type(result) is int
         if name in _SIZED or (self._reads_integers and _MAKES.search(name)):
             self.sized_by_values = True
-        if name in _TABLES and args and isinstance(args[0], torch.Tensor) and args[0].dim():
-            self.tables.update(dict.fromkeys(args[0].shape))
-        return result
+        self.has_cells |= bool(_CELLS.match(name))
+        self.trusts_offsets |= bool(_TRUSTS_OFFSETS.search(name))
+        table = args[0] if name in _TABLES and args else None
+        if isinstance(table, torch.Tensor) and table.dim() and table not in self._computed:
+            self.tables.update(dict.fromkeys(table.shape))
 
 
 def nodes_of(graph: onnx.GraphProto) -> int:
@@ -126,7 +163,14 @@ def nodes_of(graph: onnx.GraphProto) -> int:
 
 def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> float:
     count = flop_registry.get(func.overloadpacket)
-    return 0.0 if count is None else float(count(*args, **kwargs, out_val=result))
+    if count is not None:
+        return float(count(*args, **kwargs, out_val=result))
+    given = _tensors((*args, *kwargs.values()))
+    weights = [tensor.numel() for tensor in given if isinstance(tensor, nn.Parameter) and tensor.dim() == 2]
+    if len(weights) < _WEIGHTS_OF_A_LAYER:
+        return 0.0
+    rows = max((tensor.numel() / max(tensor.shape[-1], 1) for tensor in _tensors(result) if tensor.dim()), default=0)
+    return 2.0 * rows * sum(weights)
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

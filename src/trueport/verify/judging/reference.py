@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import CodeType, FunctionType
+from typing import Any
 
 import torch
 
+from trueport.capture.graph import Graph, OpenItems, is_carried
 from trueport.verify.decisions.tally import Relevant, Tally
 from trueport.verify.decisions.trail import Overstayed, Trail, followed
 from trueport.verify.inputs.work import Watched, Work
@@ -67,11 +69,12 @@ class Reference:
 
     def watch(self, values: Sequence[object]) -> Watched:
         """One run on the example, to see how much work it is and which numbers it decides by."""
-        watched = Watched()
+        watched = Watched(values)
         ran = False
         with contextlib.suppress(Exception), watched:  # some models do not run under a mode: then little is known of it
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
+        watched.trusts_offsets |= not ran
         self.work = replace(watched.work, loops=self._has_loops)
         return watched
 
@@ -146,3 +149,22 @@ class Reference:
             if must_run:
                 raise
             return None, False
+
+
+def expected_outputs(graph: Graph, eager: Any) -> list[Expected]:
+    """Eager's results, one for each output of the ONNX model: what forward returned, then the state that was lifted."""
+    returned, state = eager
+    values = graph.returns.flatten(returned)
+    outputs = graph.outputs[: len(values)]
+    carried = [
+        _as_tensor(output.value, value)
+        for value, output in zip(values, outputs, strict=True)
+        if is_carried(output.value)
+    ]
+    return [*carried, *(state[name] for name in graph.lifted)]
+
+
+def _as_tensor(output: Any, value: Any) -> Any:
+    """A list of Python numbers whose length is open is one tensor of them in ONNX."""
+    numbers = isinstance(output, OpenItems) and output.number is not None
+    return torch.tensor(value, dtype=output.rows.dtype) if numbers else value

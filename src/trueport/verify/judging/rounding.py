@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from trueport.torch_internals.eager_modes import EagerMode
+from trueport.torch_internals.schemas import argument_names, only_gives_a_view, writes_in_place
 
 _PLAIN_SUMS = re.compile("mm|mv|dot|einsum|sum|mean|conv|avg_pool|addc|scatter_add|index_add|trace|outer|cross|prod")
 """Operators that add up products of their operands, and nothing else, by their names."""
@@ -76,7 +77,7 @@ class RoundedOtherwise(EagerMode):
         plain = name.removeprefix("_foreach_").rstrip("_")
         given = list(_floats((*args, *kwargs.values())))
         of_parts = plain in _OF_COMPLEX_PARTS and any(tensor.is_complex() for tensor in given)
-        if (plain in _PICKING and not of_parts) or _only_looks(func) or not given:
+        if (plain in _PICKING and not of_parts) or only_gives_a_view(func) or not given:
             return func(*args, **kwargs)
         if plain in _ARITHMETIC and not of_parts and all(tensor.dtype.itemsize >= 4 for tensor in given):
             return func(*args, **kwargs)
@@ -84,13 +85,13 @@ class RoundedOtherwise(EagerMode):
         self.decomposed |= kind is _Kind.DECOMPOSITION
         if kind is _Kind.PLAIN_SUM and _adds_exactly(given):
             return self._result(func, func(*args, **kwargs), 1.0 if "mean" in plain or "avg" in plain else 0.0)
-        if kind is not _Kind.FUNCTION and not func._schema.is_mutable:
+        if kind is not _Kind.FUNCTION and not writes_in_place(func):
             args, kwargs = self._operands(func, args, kwargs, kind)
         return self._result(func, func(*args, **kwargs), _BITS_OF_A_FUNCTION)
 
     def _operands(self, func: Any, args: Any, kwargs: Any, kind: _Kind) -> tuple[list[Any], dict[str, Any]]:
         """Each moved by its last bit. A mask is added and not multiplied, and an added number is rounded once."""
-        names = [argument.name for argument in func._schema.arguments]
+        names = argument_names(func)
 
         def operand(name: str, arg: Any) -> Any:
             return arg if name in _ADDED else self._moved(arg, 1.0, kind is _Kind.DECOMPOSITION)
@@ -99,7 +100,7 @@ class RoundedOtherwise(EagerMode):
         return [*moved, *args[len(moved) :]], {name: operand(name, arg) for name, arg in kwargs.items()}
 
     def _result(self, func: Any, result: Any, bits: float) -> Any:
-        if not func._schema.is_mutable:
+        if not writes_in_place(func):
             return self._moved(result, bits, keeps_few_digits=True)
         for tensor in _floats([result]):  # written in place: whoever holds it sees it moved
             tensor.copy_(self._moved(tensor, bits, keeps_few_digits=True))
@@ -138,7 +139,7 @@ class Overflow(EagerMode):
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
         name = func.overloadpacket.__name__.rstrip("_")
-        if not self.seen and name not in _PICKING and name not in self._POLES and not func._schema.is_mutable:
+        if not self.seen and name not in _PICKING and name not in self._POLES and not writes_in_place(func):
             given = list(_floats((*args, *kwargs.values())))
             finite = bool(given) and all(bool(tensor.isfinite().all()) for tensor in given)
             self.seen = finite and not all(bool(tensor.isfinite().all()) for tensor in _floats([result]))
@@ -167,12 +168,6 @@ _NOTHING = 1e-30
 
 
 _ADDED = ("attn_mask", "attn_bias", "bias", "mask")
-
-
-def _only_looks(func: Any) -> bool:
-    """Whether what it gives is a view of what it was given."""
-    returns = func._schema.returns
-    return any(each.alias_info is not None and not each.alias_info.is_write for each in returns)
 
 
 def _floats(values: Iterable[Any]) -> Iterable[torch.Tensor]:

@@ -247,6 +247,30 @@ def _transposed_by_products(
     return _by_products(op, x, turned, bias, [1] * len(kernel), [*before, *after], dilation, groups)
 
 
+@op("aten::col2im")
+def col2im(
+    op: Builder,
+    self: Tensor,
+    output_size: Sequence[Size],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    """col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride)
+    -> Tensor"""
+    batched = self if self.rank == 3 else op.Unsqueeze(self, op.ints(0))
+    picture = op.Col2Im(
+        batched,
+        op.shape(output_size),
+        op.ints(*kernel_size),
+        dilations=list(dilation),
+        pads=[*padding, *padding],
+        strides=list(stride),
+    )
+    return picture if self.rank == 3 else op.Squeeze(picture, op.ints(0))
+
+
 @op("aten::im2col")
 def im2col(
     op: Builder,

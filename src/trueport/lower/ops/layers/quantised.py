@@ -24,13 +24,15 @@ class _Grid:
 
     scale: Operand
     zero_point: Operand
-    lowest: int
-    highest: int
+    lowest: int | Tensor
+    highest: int | Tensor
     axis: int | None = None
 
     @property
     def storage(self) -> ir.DataType | None:
         """The 8-bit dtype that holds the numbers, if one does."""
+        if isinstance(self.lowest, Tensor) or isinstance(self.highest, Tensor):
+            return None
         if -128 <= self.lowest < 0 and self.highest <= 127:
             return INT8
         return UINT8 if self.lowest >= 0 and self.highest <= 255 else None
@@ -40,7 +42,7 @@ class _Grid:
         limits = (-128, 127) if storage == INT8 else (0, 255)
         if (self.lowest, self.highest) == limits:
             return numbers
-        return op.Clip(numbers, op.const(self.lowest, storage), op.const(self.highest, storage))
+        return op.Clip(numbers, op.scalar(self.lowest, storage), op.scalar(self.highest, storage))
 
     def back(self, op: Builder, numbers: Tensor, storage: ir.DataType) -> Tensor:
         return op.DequantizeLinear(numbers, self._scale(op), self._zero(op, storage), axis=self.axis)
@@ -49,7 +51,7 @@ class _Grid:
         """The numbers, as floats, and what they stand for."""
         scale, zero = (self._along(op, op.scalar(each, x.element), x.rank) for each in (self.scale, self.zero_point))
         moved = op.Add(op.Round(op.Div(x, scale)), zero)
-        numbers = op.Clip(moved, op.const(self.lowest, x.element), op.const(self.highest, x.element))
+        numbers = op.Clip(moved, op.scalar(self.lowest, x.element), op.scalar(self.highest, x.element))
         return numbers, op.Mul(op.Sub(numbers, zero), scale)
 
     def _scale(self, op: Builder) -> Tensor:
@@ -109,9 +111,15 @@ def fake_quantize_channels(
     return _there_and_back(op, self, _Grid(scale, zero_point, quant_min, quant_max, axis))
 
 
-@op("quantized_decomposed::quantize_per_tensor", "quantized_decomposed::quantize_per_tensor.tensor")
+@op(*(f"quantized_decomposed::quantize_per_tensor{form}" for form in ("", ".tensor", ".tensor2")))
 def quantize(
-    op: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int, dtype: torch.dtype
+    op: Builder,
+    input: Tensor,
+    scale: Operand,
+    zero_point: Operand,
+    quant_min: int | Tensor,
+    quant_max: int | Tensor,
+    dtype: torch.dtype,
 ) -> Tensor:
     """quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype)"""
     return _numbers(op, input, _Grid(scale, zero_point, quant_min, quant_max))
@@ -140,14 +148,14 @@ def _numbers(op: Builder, x: Tensor, grid: _Grid) -> Tensor:
     return grid.onto(op, x, storage)
 
 
-@op("quantized_decomposed::dequantize_per_tensor", "quantized_decomposed::dequantize_per_tensor.tensor")
+@op(*(f"quantized_decomposed::dequantize_per_tensor{form}" for form in ("", ".tensor", ".tensor2")))
 def dequantize(
     op: Builder,
     input: Tensor,
     scale: Operand,
     zero_point: Operand,
-    quant_min: int,
-    quant_max: int,
+    quant_min: int | Tensor,
+    quant_max: int | Tensor,
     dtype: torch.dtype,
     *,
     out_dtype: torch.dtype | None = None,

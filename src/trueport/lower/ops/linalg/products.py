@@ -10,13 +10,10 @@ import onnx_ir as ir
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.ops.create import filled
-from trueport.lower.table import op, taken_apart
+from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 Scalar = int | float | Number
-
-# Its decomposition gives products that the runtime has fast kernels for.
-taken_apart("aten::einsum", "aten::addmv", "aten::addr")
 
 
 @op("aten::linear")

@@ -1,17 +1,20 @@
-"""Statistics that torch computes with a look at the values, or with a kernel of its own, said by other operators."""
+"""Statistics that torch computes with a look at the values, or with a kernel of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import OpOverload
 
 aten = torch.ops.aten
 
 
+@decomposes(aten.cov.default)
 def _cov(
     tensor: torch.Tensor,
     *,
@@ -34,6 +37,7 @@ def _cov(
     return (torch.mm(apart, weighted.t().conj()) / divisor.clamp(min=0)).squeeze()
 
 
+@decomposes(aten.mode.default)
 def _mode(tensor: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """Of the values that occur most often the smallest, and the last place where it is: each is compared with each."""
     if tensor.dim() == 0:
@@ -55,6 +59,7 @@ def _shown(column: torch.Tensor, dim: int, keepdim: bool) -> torch.Tensor:
     return column.movedim(-1, dim) if keepdim else column.squeeze(-1)
 
 
+@decomposes(aten.nanmedian.dim)
 def _nanmedian_dim(tensor: torch.Tensor, dim: int, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """The lower middle of what is a number; NaN where nothing is."""
     if tensor.dim() == 0:
@@ -70,10 +75,27 @@ def _nanmedian_dim(tensor: torch.Tensor, dim: int, keepdim: bool = False) -> tup
     return _shown(value, dim, keepdim), _shown(places.gather(-1, middle), dim, keepdim)
 
 
+@decomposes(aten.nanmedian.default)
 def _nanmedian(tensor: torch.Tensor) -> torch.Tensor:
     return _nanmedian_dim(tensor.reshape(-1), 0)[0]
 
 
+@decomposes(aten.histc.default)
+def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    """By the place of each value in the range, and not by a search among the edges, as eager counts here."""
+    values = tensor.reshape(-1)
+    if min == max:  # the range of the values, or one to either side of the only one
+        low, high = values.amin(), values.amax()
+        single = low == high
+        low, high = torch.where(single, low - 1, low), torch.where(single, high + 1, high)
+    else:
+        low, high = (torch.full((), end, dtype=values.dtype) for end in (min, max))
+    inside = (values >= low) & (values <= high)
+    place = torch.where(inside, (values - low) * bins / (high - low), 0).to(torch.int64).clamp(max=bins - 1)
+    return torch.zeros(bins, dtype=values.dtype).index_add(0, place, inside.to(values.dtype))
+
+
+@decomposes(aten.histogram.bin_ct)
 def _histogram_of_count(
     tensor: torch.Tensor,
     bins: int = 100,
@@ -87,6 +109,7 @@ def _histogram_of_count(
     return _histogram(tensor, edges, weight=weight, density=density)
 
 
+@decomposes(aten.histogram.bins_tensor)
 def _histogram(
     tensor: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -94,6 +117,7 @@ def _histogram(
     return counts, bins
 
 
+@decomposes(aten._histogramdd_bin_edges.default)
 def _histogramdd_edges(
     tensor: torch.Tensor,
     bins: Sequence[int],
@@ -107,6 +131,7 @@ def _histogramdd_edges(
     return [_even_edges(low[i], high[i], number) for i, number in enumerate(bins)]
 
 
+@decomposes(aten._histogramdd_from_bin_cts.default)
 def _histogramdd_of_counts(
     tensor: torch.Tensor,
     bins: Sequence[int],
@@ -119,6 +144,7 @@ def _histogramdd_of_counts(
     return _counted(tensor.reshape(-1, tensor.shape[-1]), edges, weight, density)
 
 
+@decomposes(aten._histogramdd_from_bin_tensors.default)
 def _histogramdd(
     tensor: torch.Tensor, bins: Sequence[torch.Tensor], *, weight: torch.Tensor | None = None, density: bool = False
 ) -> torch.Tensor:
@@ -159,10 +185,7 @@ def _counted(
         box = box * sizes[axis] + place.clamp(0, sizes[axis] - 1)
     amount = torch.ones((), dtype=points.dtype) if weight is None else weight.reshape(-1)
     added = torch.where(inside, amount, 0).to(points.dtype)
-    total = 1
-    for size in sizes:
-        total = total * size
-    counts = torch.zeros(total, dtype=points.dtype).index_add(0, box, added).reshape(sizes)
+    counts = torch.zeros(math.prod(sizes), dtype=points.dtype).index_add(0, box, added).reshape(sizes)
     if not density:
         return counts
     for axis, edge in enumerate(edges):
@@ -171,14 +194,37 @@ def _counted(
     return counts / added.sum()
 
 
-STATISTICS: dict[OpOverload, Callable[..., Any]] = {
-    aten.cov.default: _cov,
-    aten.mode.default: _mode,
-    aten.nanmedian.default: _nanmedian,
-    aten.nanmedian.dim: _nanmedian_dim,
-    aten.histogram.bin_ct: _histogram_of_count,
-    aten.histogram.bins_tensor: _histogram,
-    aten._histogramdd_bin_edges.default: _histogramdd_edges,
-    aten._histogramdd_from_bin_cts.default: _histogramdd_of_counts,
-    aten._histogramdd_from_bin_tensors.default: _histogramdd,
-}
+@sizes_of(aten.mean.default, aten.mean.dim)
+def _mean(self: torch.Tensor, *axes: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """As the sum: of complex numbers, torch divides by a plain count."""
+    return self.sum(*axes, dtype=dtype)
+
+
+def _spread(op: OpOverload) -> None:
+    """Of complex numbers torch takes the parts together by their number, as a plain one."""
+
+    @sizes_of(op)
+    def results(self: torch.Tensor, *args: Any, **options: Any) -> Any:
+        if not self.is_complex():
+            return op(self, *args, **options)
+        returned = op(self.new_empty(self.shape, dtype=self.dtype.to_real()), *args, **options)
+        if isinstance(returned, torch.Tensor):
+            return returned
+        spread, middle = returned
+        return spread, self.new_empty(middle.shape)
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    for _form in ("default", "dim", "correction"):
+        _spread(getattr(getattr(aten, _name), _form))
+
+
+@sizes_of(aten.topk.default)
+def _topk(
+    self: torch.Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Torch looks whether there are as many, which decides by `k`; eager refuses more."""
+    sizes = list(self.shape)
+    if sizes:
+        sizes[dim] = k
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from trueport.torch_internals import OpOverload
+from trueport.capture.decompositions.registry import decomposes
 
 aten = torch.ops.aten
 
 
+@decomposes(
+    *(aten.gradient.scalarint, aten.gradient.scalararray, aten.gradient.array, aten.gradient.scalarrayint),
+    *(aten.gradient.scalarrayarray, aten.gradient.tensorarrayint, aten.gradient.tensorarray),
+)
 def _gradient(
     tensor: torch.Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> list[torch.Tensor]:
@@ -68,14 +72,3 @@ def _by_place(tensor: torch.Tensor, axis: int, places: torch.Tensor, edge_order:
 
 def _cut(tensor: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
     return tensor[(*[slice(None)] * (axis % tensor.dim()), slice(start, stop))]
-
-
-GRADIENTS: dict[OpOverload, Callable[..., Any]] = {
-    aten.gradient.scalarint: _gradient,
-    aten.gradient.scalararray: _gradient,
-    aten.gradient.array: _gradient,
-    aten.gradient.scalarrayint: _gradient,
-    aten.gradient.scalarrayarray: _gradient,
-    aten.gradient.tensorarrayint: _gradient,
-    aten.gradient.tensorarray: _gradient,
-}

@@ -1,4 +1,4 @@
-"""Calls onnxscript's functions: torchlib, and the user's own.
+"""Calls translations that a user wrote with onnxscript, or took from its torchlib. Our own need none of it.
 
 Their bodies call `op.Add(...)` of an onnxscript opset, which asks the current evaluator to do it; ours appends the
 node to our builder. Arguments are sorted by the function's signature into ONNX inputs (Python numbers become constants
@@ -14,8 +14,6 @@ import onnx_ir as ir
 import onnxscript
 import torch
 from onnxscript import evaluator
-from onnxscript.function_libs.torch_lib import ops as _ops  # noqa: F401  (fills the registry)
-from onnxscript.function_libs.torch_lib.registration import default_registry
 from onnxscript.values import Op, TracedOnnxFunction
 
 from trueport.capture.graph import Number
@@ -27,25 +25,17 @@ from trueport.lower.tensor import Operand, Tensor
 _TORCHLIB_DOMAIN = "pkg.onnxscript.torch_lib"
 
 
-def find(name: str) -> Callable[..., Any] | None:
-    """torchlib's function for real numbers, if it has one."""
-    if name not in default_registry:
-        return None
-    found = default_registry[name].overloads
-    return found[0] if found else None
-
-
 def call(op: Builder, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function of onnxscript's, with or without a signature, on our values."""
     plain = [_plain(op, arg) for arg in args]
     named = {key: _plain(op, arg) for key, arg in kwargs.items()}
-    with evaluator.default_as(TorchlibRecorder(op)):
+    with evaluator.default_as(OnnxscriptRecorder(op)):
         if getattr(function, "op_signature", None) is None:
             return function(*plain, **named)
         return _call_with_signature(op, function, plain, named)
 
 
-class TorchlibRecorder(evaluator.Evaluator):
+class OnnxscriptRecorder(evaluator.Evaluator):
     """Appends to our builder what onnxscript would have run."""
 
     def __init__(self, op: Builder) -> None:

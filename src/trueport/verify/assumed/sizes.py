@@ -40,8 +40,8 @@ _NUMBERS_PER_DECISION, _NUMBERS_TRIED = 2, 8
 
 
 @dataclass(frozen=True, slots=True)
-class SizesJudged:
-    """What to tell, and the sizes and inputs on which the exported model must be compared with eager."""
+class TraceJudged:
+    """What to tell of a trace, and the sizes and inputs on which the exported model must be compared with eager."""
 
     diagnostics: tuple[Diagnostic, ...]
     must_try: tuple[Sizes, ...]
@@ -55,7 +55,7 @@ class SizesJudged:
         return not any(_is_broken(relation, self.symbols, sizes) for relation in self.relations)
 
 
-def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True, seed: int = 0) -> SizesJudged:
+def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True, seed: int = 0) -> TraceJudged:
     """Settle every assumption of the trace. `accepts` runs eager on one value per leaf and says whether it raised.
 
     What only verification can settle is left alone where there will be none.
@@ -65,7 +65,7 @@ def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True,
         court.settle_number(assumption)
     for judged in judge(graph):
         court.settle(judged)
-    return SizesJudged(
+    return TraceJudged(
         tuple(court.diagnostics),
         tuple(court.must_try),
         tuple(court.must_try_values[:_NUMBERS_TRIED]),

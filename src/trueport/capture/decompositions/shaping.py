@@ -1,0 +1,179 @@
+"""Views, cuts and elements taken by their place: torch reads sizes and places as plain numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from trueport.capture.decompositions.creation import tensor_of
+from trueport.capture.decompositions.indexing import get_item
+from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.load.values import SYMBOLIC_NUMBERS
+from trueport.torch_internals import GuardOnDataDependentSymNode
+from trueport.torch_internals.symbolic import expr_of, shapes_of
+
+aten = torch.ops.aten
+
+
+@decomposes(aten.unbind.int, views_only=True)
+def _unbind(tensor: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
+    """Torch undoes `unbind` by way of the plain sizes of all axes, `select` by way of the symbolic ones."""
+    return [tensor.select(dim, i) for i in range(tensor.shape[dim])]
+
+
+@decomposes(aten.squeeze.default)
+def _squeeze(tensor: torch.Tensor) -> torch.Tensor:
+    """Torch takes a free size not to be 1 here, and keeps no note of it."""
+    return tensor.squeeze([axis for axis, size in enumerate(tensor.shape) if size == 1])
+
+
+@decomposes(aten.squeeze.dim)
+def _squeeze_axis(tensor: torch.Tensor, dim: int) -> Any:
+    """An axis of a free size stays, which is wrong where the size is 1: noted, as above."""
+    if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+        return NotImplemented
+    return tensor.squeeze([dim] if tensor.shape[dim] == 1 else [])
+
+
+@decomposes(aten.take_along_dim.default)
+def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    """`gather`, after both were broadcast along the other axes; places count round and round, as in eager."""
+    if dim is None:
+        return tensor.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % tensor.dim()
+    pairs = list(zip(tensor.shape, indices.shape, strict=True))
+    common = [_broadcast(one, other) for one, other in pairs]
+    wide = tensor.expand([tensor.shape[axis] if i == axis else size for i, size in enumerate(common)])
+    places = indices.expand([indices.shape[axis] if i == axis else size for i, size in enumerate(common)])
+    return wide.gather(axis, places % tensor.shape[axis])
+
+
+def _broadcast(one: Any, other: Any) -> Any:
+    """Of two sizes the one that is not known to be 1; a number rather than a symbol."""
+    if isinstance(one, int):
+        return other if one == 1 else one
+    return one if isinstance(other, int) and other == 1 else other
+
+
+@decomposes(aten.tensor_split.sections)
+def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
+    """The first parts are one longer where the length is no multiple; torch would count them out in plain numbers."""
+    length = tensor.shape[dim]
+    sizes = [(length + sections - 1 - i) // sections for i in range(sections)]
+    return list(tensor.split_with_sizes(sizes, dim))
+
+
+@decomposes(aten.tensor_split.tensor_indices_or_sections)
+def _tensor_split_at(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> list[torch.Tensor]:
+    """Cut where a tensor says; torch would read it."""
+    if places.dim() == 0:
+        raise CannotBeCarried(
+            "the number of parts is the value of a tensor here, and an ONNX model has its values written down once",
+            "give the number of parts as a plain number",
+        )
+    edges = [None, *(places[i].item() for i in range(places.shape[0])), None]
+    before = (*[slice(None)] * (dim % tensor.dim()),)
+    return [get_item(tensor, (*before, slice(*pair))) for pair in itertools.pairwise(edges)]
+
+
+@decomposes(aten._unsafe_masked_index.default)
+def _unsafe_masked_index(
+    tensor: torch.Tensor, mask: torch.Tensor, indices: list[torch.Tensor | None], fill: Any
+) -> torch.Tensor:
+    """What is masked may have an index that is none; negative ones count from the end, as in eager's kernel."""
+    if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+        return torch.full_like(mask, fill, dtype=tensor.dtype)
+    within = [
+        slice(None) if index is None else index.clamp(-size, size - 1)
+        for index, size in zip(indices, tensor.shape, strict=False)
+    ]
+    return torch.where(mask, tensor[tuple(within)], torch.full((), fill, dtype=tensor.dtype))
+
+
+@decomposes(aten.fill_diagonal_.default)
+def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
+    """Torch walks over the memory by strides, which no value of a graph has."""
+    if wrap or tensor.dim() != 2:
+        raise CannotBeCarried(
+            "fill_diagonal_ of more than two axes, or wrapped around, is not carried",
+            "write the elements by their indices: i = torch.arange(n); y[i, i] = value",
+        )
+    tensor.diagonal().fill_(value)
+    return tensor
+
+
+@decomposes(F.pad)
+def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> torch.Tensor:
+    """Padding with a traced number: zeros, and the number where nothing of the input is."""
+    if mode != "constant" or not isinstance(value, SYMBOLIC_NUMBERS):
+        return F.pad(input, pad, mode, value)
+    inside = F.pad(torch.ones_like(input, dtype=torch.bool), pad)
+    return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
+
+
+@decomposes(torch.Tensor.unfold)
+def _unfold(input: torch.Tensor, dimension: int, size: Any, step: Any) -> torch.Tensor:
+    """Overlapping pieces of an axis, their elements on a new last axis."""
+    axis = dimension % input.dim()
+    starts = torch.arange((input.shape[axis] - size) // step + 1) * step
+    index = starts.unsqueeze(1) + torch.arange(size)
+    taken = input.index_select(axis, index.flatten())
+    pieces = taken.reshape((*input.shape[:axis], *index.shape, *input.shape[axis + 1 :]))
+    return pieces.movedim(axis + 1, -1)
+
+
+@decomposes(F.pixel_shuffle)
+def _pixel_shuffle(input: torch.Tensor, upscale_factor: Any) -> torch.Tensor:
+    """Channels become the points of a finer picture."""
+    *lead, channels, height, width = input.shape
+    times = upscale_factor
+    fine = input.reshape((*lead, channels // (times * times), times, times, height, width))
+    at = len(lead) + 1
+    order = (*range(at), at + 2, at, at + 3, at + 1)
+    return fine.permute(order).reshape((*lead, channels // (times * times), height * times, width * times))
+
+
+@decomposes(F.pixel_unshuffle)
+def _pixel_unshuffle(input: torch.Tensor, downscale_factor: Any) -> torch.Tensor:
+    *lead, channels, height, width = input.shape
+    times = downscale_factor
+    coarse = input.reshape((*lead, channels, height // times, times, width // times, times))
+    at = len(lead) + 1
+    order = (*range(at), at + 1, at + 3, at, at + 2)
+    return coarse.permute(order).reshape((*lead, channels * times * times, height // times, width // times))
+
+
+@sizes_of(aten.view.default)
+def _view(self: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
+    """Torch asks how the memory lies, which has no answer where only the run tells the sizes; a graph has no memory."""
+    try:
+        return aten.view.default(self, size)  # type: ignore[no-any-return]
+    except GuardOnDataDependentSymNode:
+        others: Any = math.prod(length for length in size if not _is_open(length))
+        return self.new_empty([self.numel() // others if _is_open(length) else length for length in size])
+
+
+@sizes_of(aten.slice.Tensor)
+def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> torch.Tensor:
+    """`x[t : t + 1]` in a loop over the rows has one row: torch has a new symbol for the length of such a slice.
+
+    So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
+    """
+    if isinstance(start, torch.SymInt) and isinstance(end, torch.SymInt) and isinstance(step, int) and step == 1:
+        shapes, length = shapes_of(start), expr_of(end - start)
+        rows = self.shape[dim]
+        if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
+            sizes: list[Any] = [*self.shape]
+            sizes[dim] = max(int(length), 0)
+            return self.new_empty_strided(sizes, self.stride())
+    return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
+
+
+def _is_open(length: Any) -> bool:
+    return isinstance(length, int) and length == -1
