@@ -1,12 +1,16 @@
-"""What holds for every test: it leaves torch and the folder for temporary files as they were, and races no clock."""
+"""What holds for every test: it leaves torch and the folder for temporary files as they were, races no clock, and draws
+the same numbers each time."""
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 from tests.global_state import torch_state
@@ -17,6 +21,15 @@ settings.register_profile(
     "shared machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shared machine")
+
+
+def _seed() -> None:
+    torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
+
+
+_seed()  # for what test files draw when they are imported
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,6 +57,12 @@ def graphs_are_validated() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ASKED, "1")
         yield
+
+
+@pytest.fixture(autouse=True)
+def chance_is_the_same_each_time() -> None:
+    """Whatever ran before in this process."""
+    _seed()
 
 
 @pytest.fixture(autouse=True)

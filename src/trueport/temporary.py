@@ -168,6 +168,8 @@ def _locked(path: Path) -> int | None:
     """A descriptor that holds the lock, `_TAKEN`, or None where nothing can be locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return _TAKEN  # somebody took it for a leftover, and it is gone
     except OSError:
         return None
     if (lock := _lock(descriptor, path)) != descriptor:

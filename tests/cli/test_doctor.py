@@ -92,5 +92,25 @@ def test_what_killed_runs_left_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert (others / "model.onnx").exists()
 
 
+def test_a_new_folder_that_another_process_took_for_a_leftover_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Between the making of a folder and its lock another process of ours may look for leftovers."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mkdtemp = tempfile.mkdtemp
+    made: list[str] = []
+
+    def made_and_taken(*args: object, **kwargs: object) -> str:
+        made.append(mkdtemp(*args, **kwargs))  # type: ignore[call-overload]
+        if len(made) == 1:
+            assert temporary.clear(tmp_path) == [Path(made[0])]
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_taken)
+    with temporary.folder() as folder:
+        assert folder.is_dir()
+        assert folder == Path(made[1])
+
+
 def test_nothing_was_left() -> None:
     assert "left by killed runs  nothing" in doctor().stdout
