@@ -36,6 +36,14 @@ def counted_by_a_counter(ids):
     return torch.tensor(counts[1]) + len(counts)
 
 
+def counted_beside_a_write(ids):
+    counts, seen = {}, torch.zeros(5)
+    for t in ids.tolist():
+        counts[t] = counts.get(t, 0) + 1
+        seen[t] += 1
+    return torch.tensor(len(counts)), seen
+
+
 def numbered(ids):
     places = {}
     for t in ids.tolist():
@@ -62,7 +70,16 @@ def set_by_default(ids):
 
 
 @pytest.mark.parametrize(
-    "model", [counted, counted_by_a_defaultdict, counted_by_a_counter, numbered, distances, set_by_default]
+    "model",
+    [
+        counted,
+        counted_by_a_defaultdict,
+        counted_by_a_counter,
+        counted_beside_a_write,
+        numbered,
+        distances,
+        set_by_default,
+    ],
 )
 def test_as_many_keys_as_the_data_have(model):
     assert_kept_alive(model, IDS[0], IDS, dynamic_shapes=FREE)

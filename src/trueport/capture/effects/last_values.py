@@ -16,7 +16,6 @@ from trueport.capture.graph import Value
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import Maybe, value_of
 from trueport.capture.values.stores import store_of, walk
-from trueport.load.containers import Attributes
 from trueport.load.trees import container_of
 from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of
 from trueport.torch_internals import FunctionalTensor
@@ -53,5 +52,5 @@ def _parts(value: Any) -> Iterable[Any]:
         return value.tensors
     if (store := store_of(value)) is not None and store.is_structure:
         return store.parts(store.content(value))
-    kept = container_of(value) or Attributes(type(value), tuple(attributes_of(value) or ()))
-    return kept.open(value)
+    kept = container_of(value)
+    return (attributes_of(value) or {}).values() if kept is None else kept.open(value)
