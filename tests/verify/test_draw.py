@@ -103,6 +103,14 @@ def test_floats_come_in_families():
     assert max(float(value.abs().max()) for value in column(sets, 0, "tiny") if value.numel()) < 1e-2
 
 
+def test_boxes_keep_their_corners_in_order_at_other_sizes():
+    boxes = torch.tensor([[0.0, 0.0, 4.0, 4.0], [1.0, 2.0, 9.0, 8.0]])
+    sets = drawn(leaf("boxes", boxes, {0: BATCH}))
+    found = [each for each in column(sets, 0, "the example's rows, moved a little") if len(each) > 12]
+    assert found
+    assert all((each[:, :2] < each[:, 2:]).all() and len(each.unique(dim=0)) == len(each) for each in found)
+
+
 def test_the_numbers_that_a_model_names_come_with_a_step_to_both_sides():
     names = Named(values=(0.37, 6.0), sizes=(40,), rows=(90,))
     sets = drawn(leaf("x", torch.randn(8, 7), {0: BATCH}), leaf("ids", torch.tensor([3, 5])), named=names, count=200)

@@ -86,6 +86,32 @@ def test_work_is_counted_and_grows_with_what_is_done() -> None:
     assert large.compared(2.0) > large.compared()
 
 
+def test_a_loop_that_no_free_size_lengthens_costs_no_more_on_a_large_batch() -> None:
+    example = Work(operators=100, data=1.0, rounds=1.0)
+    as_long, longer = Work(operators=100, data=2.0), Work(operators=200, data=2.0)
+    assert example.grown([(as_long, 2.0)], all_seen=True).rounds == 0
+    assert example.grown([(as_long, 2.0)], all_seen=False).rounds == 1
+    assert example.grown([(longer, 2.0), (as_long, 2.0)], all_seen=True).rounds == 1
+
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.table, self.cell = nn.Embedding(11, 8), nn.GRUCell(8, 8)
+
+        def forward(self, ids):  # type: ignore[no-untyped-def]
+            h, steps = torch.zeros(len(ids), 8), 0
+            while steps < 6:
+                h, steps = self.cell(self.table(ids), h), steps + 1
+                if (h > 0.9).any():
+                    break
+            return h, steps
+
+    report = trueport.check(Steps().eval(), (torch.tensor([2, 3]),), dynamic_shapes=({0: "batch"},))
+    assert {0, 67} <= {check.sizes["batch"] for check in report.checks}
+    assert len(report.checks) > 10
+
+
 def test_products_are_counted_in_inference_mode_and_in_fused_layers() -> None:
     """There, `linear` comes whole, and a layer of a transformer is one operator."""
     linear, layer = nn.Linear(512, 512), nn.TransformerEncoderLayer(64, 4, 256, batch_first=True).eval()

@@ -226,13 +226,10 @@ class Check:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
         watched = reference.watch(values)
-        room = Room(self.job.leaves, values)
-        for group in self.groups[:_GROWN]:
-            sizes = {**self.example, **group.assign(2 * group.example + 1)}
-            if group.admits(2 * group.example + 1) and room.admits(sizes):
-                reference.watch_larger(resized(self.job.leaves, values, sizes), room.share(sizes))
+        larger = list(self._larger_runs(values))
         file = small_file(self.investigation.blame.path)
-        self.work = reference.work if file is None else replace(reference.work, nodes=nodes_of(file.graph))
+        nodes = 0 if file is None else nodes_of(file.graph)
+        self.work = replace(reference.work.grown(larger, len(larger) == len(self.groups)), nodes=nodes)
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
@@ -242,6 +239,16 @@ class Check:
             has_cells=watched.has_cells,
             trusts_offsets=watched.trusts_offsets,
         )
+
+    def _larger_runs(self, values: Sequence[object]) -> Iterator[tuple[Work, float]]:
+        """Of the first free sizes, each by itself about twice what it is: the work, and how many times the example."""
+        room = Room(self.job.leaves, values)
+        for group in self.groups[:_GROWN]:
+            sizes = {**self.example, **group.assign(2 * group.example + 1)}
+            if group.admits(2 * group.example + 1) and room.admits(sizes):
+                work = self.comparer.reference.watch_larger(resized(self.job.leaves, values, sizes))
+                if work is not None:
+                    yield work, room.share(sizes)
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""

@@ -31,8 +31,8 @@ from trueport.verify.inputs.values import (
     kind_of,
 )
 
-_AT_NEW_SIZES = (Family.SEEN, Family.SEEN, Family.SORTED, Family.PADDED)
-"""By turns: with the largest at the end, or with rows that hold nothing, as rows of others often do."""
+_AT_NEW_SIZES = (Family.SEEN, Family.RESAMPLED, Family.SORTED, Family.PADDED)
+"""By turns: rows like the example's own, with the largest at the end, or with rows that hold nothing."""
 _TAMER = (Family.REPEATED, Family.LOW)
 
 _NONFINITE = (Family.NAN, Family.INFINITE, Family.NONFINITE)

@@ -16,6 +16,8 @@ from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import like_offsets
 
 _TIMES_LARGE = 30.0
+_LITTLE = 0.05
+"""Of the example's spread, by which its rows are moved."""
 _MANY = 37
 """Rounds that a loop of a number given to it should also run: faults may show after the first dozen."""
 
@@ -27,6 +29,7 @@ class Family(Enum):
     """A way to fill all inputs at once. Each kind of input has its own reading of it."""
 
     SEEN = "like the example's"
+    RESAMPLED = "the example's rows, moved a little"
     NORMAL = "normal"
     ZEROS = "zeros"
     ONES = "ones"
@@ -246,6 +249,9 @@ def _floats(
             drawn = normal * facts.spread + facts.mean
             rows = torch.arange(math.prod(shape[:-1]) if len(shape) > 1 else drawn.numel())
             drawn.reshape(len(rows), -1 if drawn.numel() else 0)[rows % 3 == 1] = 0
+        case Family.RESAMPLED if example.numel():  # what holds within a row still does: a box has its corners in order
+            drawn = _resampled(example, shape, chance).to(dtype) + normal * facts.spread * _LITTLE
+            drawn = drawn.clamp(0, 1) if facts.is_unit and not example.is_complex() else drawn
         case Family.BELOW if not example.is_complex():
             drawn = -1.5 - normal.abs() * 4 - (larger if nth % 2 else 0) * 3
         case Family.HALVES if not example.is_complex():
@@ -412,6 +418,15 @@ def _with_last(low: int, high: int, shape: Sequence[int], chance: torch.Generato
     drawn = torch.randint(low, high + 1, tuple(shape), generator=chance)
     drawn.reshape(-1)[-1:] = high
     return drawn
+
+
+def _resampled(example: torch.Tensor, shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:
+    """The example's own rows in any order, along each axis that has another length; some come more than once."""
+    rows = example.detach()
+    for axis, size in enumerate(shape):
+        if size != rows.shape[axis]:
+            rows = rows.index_select(axis, torch.randint(rows.shape[axis], (size,), generator=chance))
+    return rows
 
 
 def _one_hot(shape: Sequence[int], chance: torch.Generator) -> torch.Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,8 +63,8 @@ class Work:
     operators: int = 0
     data: float = 0.0
     """Units that grow with the input."""
-    loops: bool = False
-    """Whether the number of operators may grow with the input, too."""
+    rounds: float = 0.0
+    """With which power of the input the number of operators grows: 1 where a loop goes through the rows."""
     growth: float = 1.0
     """With which power of the input the data grow: 2 where each row meets each other."""
     nodes: int = 0
@@ -76,16 +76,20 @@ class Work:
 
     def compared(self, share: float = 1.0) -> float:
         """Of comparing one input that is so many times the example."""
-        rounds = max(share, 1.0) if self.loops else 1.0
+        rounds: float = max(share, 1.0) ** self.rounds
         data = self.data * (share**self.growth if share > 1 else share)
         in_file = max(1.0, self.nodes / max(_NODES * self.operators, 1))
         return _HANDING_OVER + 2 * _OF_AN_OPERATOR * self.operators * rounds + (1 + in_file) * data
 
-    def grown(self, larger: Work, share: float) -> Work:
-        """The same, once a run has been seen whose input was so many times as large."""
-        if share <= 1 or not self.data or larger.data <= self.data:
-            return self
-        return replace(self, growth=max(self.growth, math.log(larger.data / self.data) / math.log(share)))
+    def grown(self, larger: Sequence[tuple[Work, float]], all_seen: bool) -> Work:
+        """The same, once runs have been seen whose inputs were so many times as large. Loops are taken to follow the
+        input unless every free size was seen not to lengthen them."""
+        rounds, growth = [0.0], [self.growth]
+        for work, share in larger:
+            if share > 1 and self.data and self.operators:
+                rounds.append(math.log(max(work.operators, 1) / self.operators) / math.log(share))
+                growth.append(math.log(max(work.data, self.data) / self.data) / math.log(share))
+        return replace(self, rounds=max(rounds) if all_seen else max(self.rounds, *rounds), growth=max(growth))
 
 
 class Watched(EagerMode):

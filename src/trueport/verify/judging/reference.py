@@ -75,16 +75,17 @@ class Reference:
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
         watched.trusts_offsets |= not ran
-        self.work = replace(watched.work, loops=self._has_loops)
+        self.work = replace(watched.work, rounds=float(self._has_loops))
         return watched
 
-    def watch_larger(self, values: Sequence[object], share: float) -> None:
-        """One run on an input that many times as large as the example, to see how the work grows. Many runs of a model
-        that forms all pairs, or triples, of a thousand rows would not end."""
+    def watch_larger(self, values: Sequence[object]) -> Work | None:
+        """The work of one run on an input that is larger than the example; None where eager refuses it. Many runs of a
+        model that forms all pairs, or triples, of a thousand rows would not end."""
         watched = Watched()
         with contextlib.suppress(Exception), watched, followed(self._decisions(_UNITS_IN_SEARCH)):
             if self._returned(values, must_run=False)[1]:
-                self.work = self.work.grown(watched.work, share)
+                return watched.work
+        return None
 
     def _decisions(self, units: int) -> int:
         """How many a run may make: as many rounds like the example's as that much work is."""
