@@ -101,6 +101,24 @@ def test_numbers_in_even_steps():
     check(forward, *FEW, free=ROWS)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+def test_steps_of_integers_begin_at_a_whole_number(dtype):
+    """int64 cuts all three off and then counts; the others count first: [2, 1, 0, -1] and one more."""
+    check(
+        lambda x: (
+            torch.arange(2.1, -2.9, -1.0, dtype=dtype),
+            torch.arange(-0.9, 2.1, 2.0, dtype=dtype),
+            torch.linspace(4.3, -3, 50, dtype=dtype),
+            torch.linspace(0.7, 9.9, 7, dtype=dtype),
+            torch.linspace(2.9, 9, 1, dtype=dtype),
+            torch.linspace(4.9, 20.9, x.shape[0], dtype=dtype),
+            torch.arange(x.shape[0] / 2, dtype=dtype),
+        ),
+        *FEW,
+        free=ROWS,
+    )
+
+
 def test_half_precision_counts_in_single_precision():
     check(
         lambda x: torch.arange(x.shape[0], dtype=x.dtype) + 0.5,
