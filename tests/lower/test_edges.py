@@ -91,6 +91,7 @@ def test_the_bounds_of_logit_are_those_of_the_dtype() -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers_that_are_close(dtype: torch.dtype) -> None:
     check_edges(torch.isclose, *pairs(dtype))
+    check_edges(lambda x, y: torch.isclose(x, y, rtol=0, atol=0, equal_nan=True), *pairs(dtype))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
