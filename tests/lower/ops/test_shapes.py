@@ -85,6 +85,12 @@ def test_pixels(rank):
     check(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2)), (x,))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool], ids=str)
+def test_pixels_of_integers_keep_their_digits(dtype):
+    x = torch.arange(96).remainder(2) if dtype is torch.bool else torch.iinfo(dtype).max - torch.arange(96)
+    check(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2)), (x.to(dtype).reshape(1, 4, 4, 6),))
+
+
 def test_repeats_that_the_data_gives():
     free = {0: {0: "rows"}, 1: {0: "rows"}}
     numbers = [[1, 0, 2], [0, 0, 3, 1], []]
