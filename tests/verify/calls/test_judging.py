@@ -23,3 +23,11 @@ def test_a_better_answer_than_eagers_own_is_right_of_integers_too() -> None:
         assert differing(overflows, truth, Exactness.SMOOTH, 0, again) is None
         assert differing(overflows, truth * 0.9, Exactness.SMOOTH, 0, again) is not None
         assert differing(eager, truth * 0.9, Exactness.SMOOTH, 0, again) is not None
+
+
+def test_no_number_is_no_better_than_infinity() -> None:
+    """What is beyond the dtype may be on its way there, but not lost."""
+    x = torch.full((4,), 200.0)
+    largest = torch.full((4,), torch.finfo(torch.float32).max)
+    assert differing(torch.exp(x), largest, Exactness.SMOOTH, 0, again_of(torch.exp, x)) is None
+    assert differing(torch.exp(x), largest * torch.nan, Exactness.SMOOTH, 0, again_of(torch.exp, x)) is not None

@@ -56,10 +56,11 @@ def differing(
         if bool(wrong.any()) and (truth := again(widened)) is not None and truth[at].shape == right.shape:
             exact = as_float64(truth[at])
             own, theirs = _error(right, exact), _error(given, exact)
-            # Beyond the dtype both are infinite, and a sum may be on its way there. Where eager is infinite and the
-            # truth is not, only the truth is better.
+            # Beyond the dtype both are infinite, and a sum may be on its way there; no number at all is not. Where
+            # eager is infinite and the truth is not, only the truth is better.
             own = torch.where(own.isfinite() | (exact.abs() > torch.finfo(expected.dtype).max), own, 0.0)
-            wrong &= ~(theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness)))
+            near = theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness))
+            wrong &= ~near | (given.isnan() & ~exact.isnan())
     if bool(wrong.any()) and exactness is Exactness.SMOOTH:
         wrong &= error > _conditioned(right, at, again)
     return wrong if bool(wrong.any()) else None
