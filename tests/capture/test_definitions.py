@@ -74,6 +74,12 @@ def test_as_many_classes_as_there_are():
     assert program(torch.tensor([4, 0, 0])).shape == (3, 5)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64], ids=str)
+def test_a_bilinear_form_of_integers_keeps_their_dtype(dtype):
+    a, b, weight = (torch.arange(n).to(dtype) for n in (6, 8, 60))
+    faithful(lambda a, b: F.bilinear(a, b, weight.reshape(5, 3, 4)), a.reshape(2, 3), b.reshape(2, 4))
+
+
 def test_a_bilinear_form_of_an_empty_batch():
     weight, bias = torch.randn(5, 3, 4), torch.randn(5)
     faithful(lambda a, b: F.bilinear(a, b, weight, bias), torch.randn(2, 3), torch.randn(2, 4), free=({0}, {0}))

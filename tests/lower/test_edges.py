@@ -57,6 +57,17 @@ def test_pairs_of_floats(dtype: torch.dtype) -> None:
     check_edges(torch.nextafter, x, y, rtol=0, atol=0, signed_zeros=False)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_the_way_between_two_numbers_ends_at_the_second(dtype: torch.dtype) -> None:
+    """However far the first is away."""
+    few = edges(dtype)[::9]
+    few = few[few.isfinite() & (few.abs() < 1e4)]
+    shares = torch.tensor([0, 0.25, 0.5, 0.75, 1, 1.5, -1], dtype=dtype)
+    x, y, share = (side.reshape(-1) for side in torch.meshgrid(few, few, shares, indexing="ij"))
+    check_edges(torch.lerp, x, y, share, lengths=(0, 1, 65), signed_zeros=False)
+    check_edges(lambda x, y: [torch.lerp(x, y, each) for each in (0.25, 1, -1.5)], x, y, signed_zeros=False)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_logarithms_are_exact_at_powers(dtype: torch.dtype) -> None:
     """`log2(x).floor()` is how many bits a number has."""
@@ -80,6 +91,7 @@ def test_the_bounds_of_logit_are_those_of_the_dtype() -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers_that_are_close(dtype: torch.dtype) -> None:
     check_edges(torch.isclose, *pairs(dtype))
+    check_edges(lambda x, y: torch.isclose(x, y, rtol=0, atol=0, equal_nan=True), *pairs(dtype))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

@@ -89,11 +89,11 @@ def _yield_to(strong: torch.dtype, weak: torch.dtype) -> torch.dtype:
     return torch.result_type(_stand_in(strong, True), _stand_in(weak, False))
 
 
-_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "less", "greater", "isclose", "not_equal"))
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "less", "greater", "not_equal"))
 _LOGICAL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _SPECIAL = ("erf", "erfc", "exp2", "expit", "expm1", "log1p", "logit", "sinc", "xlogy")
 _UNTAGGED = frozenset(
-    ("fix", "floor_divide", "isclose", "masked_fill", "rsub", "true_divide", *(f"special_{name}" for name in _SPECIAL))
+    ("fix", "floor_divide", "masked_fill", "rsub", "true_divide", *(f"special_{name}" for name in _SPECIAL))
 )
 """Elementwise operators that torch does not tag so."""
 _NEVER_CAST = frozenset(("condition", "mask"))

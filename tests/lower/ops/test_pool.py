@@ -46,6 +46,16 @@ def test_an_image_of_any_size(pool):
     faithful(pool, image(), free=IMAGE)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8], ids=str)
+def test_the_largest_integers_keep_their_digits(dtype):
+    """The runtime has no MaxPool of int64, and float64 would hold 53 bits of it."""
+    info = torch.iinfo(dtype)
+    x = torch.arange(2 * 3 * 8 * 9).reshape(2, 3, 8, 9).mul(7).remainder(61).sub(30)
+    x = torch.where(x > 0, info.max - x, info.min - x).to(dtype)
+    holes = dict(stride=2, padding=1, dilation=(1, 2), ceil_mode=True, return_indices=True)
+    faithful(lambda x: (F.max_pool2d(x, 3, **holes), F.max_pool2d(x, (2, 3), **holes)), x, free=IMAGE)
+
+
 LINES = {
     "max": lambda x: F.max_pool1d(x, 3, stride=2, padding=1),
     "max, with indices": lambda x: F.max_pool1d(x, 2, return_indices=True),

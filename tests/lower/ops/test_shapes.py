@@ -85,6 +85,12 @@ def test_pixels(rank):
     check(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2)), (x,))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool], ids=str)
+def test_pixels_of_integers_keep_their_digits(dtype):
+    x = torch.arange(96).remainder(2) if dtype is torch.bool else torch.iinfo(dtype).max - torch.arange(96)
+    check(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2)), (x.to(dtype).reshape(1, 4, 4, 6),))
+
+
 def test_repeats_that_the_data_gives():
     free = {0: {0: "rows"}, 1: {0: "rows"}}
     numbers = [[1, 0, 2], [0, 0, 3, 1], []]
@@ -99,6 +105,24 @@ def test_numbers_in_even_steps():
         return *steps, torch.arange(0, 1, 0.3), torch.arange(n / 2), torch.arange(1, n, 2), torch.arange(n, 0, -1)
 
     check(forward, *FEW, free=ROWS)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+def test_steps_of_integers_begin_at_a_whole_number(dtype):
+    """int64 cuts all three off and then counts; the others count first: [2, 1, 0, -1] and one more."""
+    check(
+        lambda x: (
+            torch.arange(2.1, -2.9, -1.0, dtype=dtype),
+            torch.arange(-0.9, 2.1, 2.0, dtype=dtype),
+            torch.linspace(4.3, -3, 50, dtype=dtype),
+            torch.linspace(0.7, 9.9, 7, dtype=dtype),
+            torch.linspace(2.9, 9, 1, dtype=dtype),
+            torch.linspace(4.9, 20.9, x.shape[0], dtype=dtype),
+            torch.arange(x.shape[0] / 2, dtype=dtype),
+        ),
+        *FEW,
+        free=ROWS,
+    )
 
 
 def test_half_precision_counts_in_single_precision():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.lower.ops.faithful import faithful
-from tests.lower.through_onnx import check
+from tests.lower.through_onnx import check, model_of, run
 
 special = torch.special
 
@@ -72,6 +72,14 @@ def test_polynomials_of_degrees_in_a_tensor(name, dtype):
     rtol, atol = (1e-4, 1e-4) if dtype is torch.float32 else (1e-10, 1e-10)
     check(getattr(special, name), (x[:, None], n), rtol=rtol, atol=atol)
     check(lambda x: getattr(special, name)(x, 4), (x,), rtol=rtol, atol=atol)
+
+
+def test_polynomials_do_not_overflow_on_their_way():
+    """Held against float64: whether eager itself does depends on the processor's fma."""
+    x, n = torch.tensor([173, 59, 124, 36], dtype=torch.uint8), torch.tensor([49, 92, 86, 231], dtype=torch.uint8)
+    (found,) = run(model_of(special.laguerre_polynomial_l, (x, n)), (x, n))
+    right = special.laguerre_polynomial_l(x.double(), n.double())
+    torch.testing.assert_close(torch.from_numpy(found.numpy()).double(), right, rtol=5e-3, atol=0)
 
 
 def test_a_degree_that_eager_does_not_compute():

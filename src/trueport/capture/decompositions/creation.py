@@ -81,7 +81,8 @@ def _linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = N
     dtype = dtype or torch.get_default_dtype()
     wide = torch.promote_types(dtype, torch.float32) if dtype.is_floating_point else torch.float64
     index = torch.arange(steps)
-    start, end = torch.full((), start, dtype=wide), torch.full((), end, dtype=wide)
+    exact = wide if dtype.is_complex else dtype  # of integers, what is behind the point is cut off first
+    start, end = (torch.full((), each, dtype=wide).to(exact).to(wide) for each in (start, end))
     gaps = torch.full((), steps - 1, dtype=wide).clamp(min=1)
     step = (end - start) / gaps
     halfway = torch.full((), steps // 2, dtype=torch.int64)

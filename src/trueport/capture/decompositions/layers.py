@@ -54,7 +54,7 @@ def _bilinear(
     outputs, width, other_width = weight.shape
     table = weight.permute(1, 0, 2).reshape(width, outputs * other_width)
     inner = torch.mm(one.reshape(-1, width), table).reshape(*one.shape[:-1], outputs, other_width)
-    found = (inner * other.unsqueeze(-2)).sum(-1)
+    found = (inner * other.unsqueeze(-2)).sum(-1, dtype=inner.dtype)
     return found if bias is None else found + bias
 
 

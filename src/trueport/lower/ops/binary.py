@@ -228,8 +228,13 @@ def logaddexp2(op: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @op("aten::lerp.Scalar", "aten::lerp.Tensor")
 def lerp(op: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
-    """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"""
-    return op.Add(self, op.Mul(op.Sub(end, self), weight))
+    """lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor, from the nearer end: exact at both"""
+    apart = op.Sub(end, self)
+    if isinstance(weight, bool | int | float):
+        return op.Add(self, op.Mul(apart, weight)) if abs(weight) < 0.5 else op.Sub(end, op.Mul(apart, 1 - weight))
+    share = op.scalar(weight, self.element)
+    from_self, from_end = op.Add(self, op.Mul(apart, share)), op.Sub(end, op.Mul(apart, op.Sub(1, share)))
+    return op.Where(op.Less(op.Abs(share), 0.5), from_self, from_end)
 
 
 @op("aten::addcmul")

@@ -97,17 +97,31 @@ def arange_start_step(op: Builder, start: Scalar, end: Scalar, step: Scalar = 1,
 
 def _steps(op: Builder, start: Scalar, end: Scalar, step: Scalar) -> Tensor:
     """Whole numbers by `Range`. Others as eager computes them, start + i * step in double precision, which `Range`
-    would add up, and does not have for half precision at all."""
+    would add up, and does not have for half precision at all.
+
+    Where the result is of integers, eager cuts off what is behind the point first; all but int64 count their steps
+    before that.
+    """
     dtype = onnx_dtype(op.result.dtype)
+    if dtype == INT64:
+        start, end, step = (int(number) if isinstance(number, float) else number for number in (start, end, step))
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and max(abs(start), abs(end)) > 2**53:
         # The runtime counts the steps in double (faulty_kernels.py).
         return op.cast(op.Add(op.Mul(op.range(len(range(start, end, step))), step), start), dtype)
-    if all(_is_whole(number) for number in (start, end, step)):
+    if dtype == INT64 or all(_is_whole(number) for number in (start, end, step)):
         return op.cast(op.Range(op.scalar(start, INT64), op.scalar(end, INT64), op.scalar(step, INT64)), dtype)
     first, last, apart = (op.scalar(number, DOUBLE) for number in (start, end, step))
     length = op.cast(op.Ceil(op.Div(op.Sub(last, first), apart)), INT64)
     position = op.cast(op.Range(op.const(0), length, op.const(1)), DOUBLE)
+    first, apart = _of_dtype(op, start), _of_dtype(op, step)
     return op.cast(op.Add(first, op.Mul(position, apart)), dtype)
+
+
+def _of_dtype(op: Builder, number: Scalar) -> Tensor:
+    """In double precision what is left of a number in the dtype of the result."""
+    if op.result.dtype.is_floating_point:
+        return op.scalar(number, DOUBLE)
+    return op.cast(op.scalar(int(number) if isinstance(number, float) else number, INT64), DOUBLE)
 
 
 def _is_whole(number: Scalar) -> bool:
@@ -118,16 +132,17 @@ def _is_whole(number: Scalar) -> bool:
 def linspace(op: Builder, start: Scalar, end: Scalar, steps: AnySize, **_options: Any) -> Tensor:
     """linspace(Scalar start, Scalar end, SymInt steps, *, ScalarType? dtype=None, ...) -> Tensor
 
-    From both ends towards the middle, as eager does, so that the last one is exactly `end`.
+    From both ends towards the middle, as eager does, so that the last one is exactly `end`. A single one is `start`.
     """
-    first, last = op.scalar(start, DOUBLE), op.scalar(end, DOUBLE)
+    first, last = _of_dtype(op, start), _of_dtype(op, end)
     position = op.range(steps)
     rest = op.Sub(op.Sub(op.size(steps), 1), position)
+    halfway = op.Max(op.Div(op.size(steps), 2), 1)
     gaps = op.Max(op.cast(op.Sub(op.size(steps), 1), DOUBLE), 1.0)
     step = op.Div(op.Sub(last, first), gaps)
     rising = op.Add(first, op.Mul(op.cast(position, DOUBLE), step))
     falling = op.Sub(last, op.Mul(op.cast(rest, DOUBLE), step))
-    values = op.Where(op.LessOrEqual(position, rest), rising, falling)
+    values = op.Where(op.Less(position, halfway), rising, falling)
     return op.cast(values, op.result.dtype)
 
 

@@ -191,9 +191,10 @@ def isclose(
 ) -> Tensor:
     """isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor"""
     same = op.Equal(self, other)
-    if rtol == 0 and atol == 0 and not equal_nan:
+    floats = self.element.is_floating_point()
+    if rtol == 0 and atol == 0 and not (floats and equal_nan):
         return same
-    if not self.element.is_floating_point():  # eager subtracts integers as floats
+    if not floats:  # eager subtracts integers as floats
         self, other = (op.cast(x, torch.get_default_dtype()) for x in (self, other))
         equal_nan = False
     apart = op.Abs(op.Sub(self, other))

@@ -140,8 +140,8 @@ def tile(op: Builder, self: Tensor, dims: Sizes) -> Tensor:
 
 @op("aten::pixel_shuffle")
 def pixel_shuffle(op: Builder, self: Tensor, upscale_factor: int) -> Tensor:
-    """pixel_shuffle(Tensor self, int upscale_factor) -> Tensor"""
-    if self.rank == 4:
+    """pixel_shuffle(Tensor self, int upscale_factor) -> Tensor. The runtime has no DepthToSpace of integers."""
+    if self.rank == 4 and self.element.is_floating_point():
         return op.DepthToSpace(self, blocksize=upscale_factor, mode="CRD")
     *lead, channels, height, width = self.known_sizes
     factor, n = upscale_factor, len(lead)

@@ -52,12 +52,15 @@ def differing(
         slack = tolerance_for(expected.dtype).relative * torch.where(magnitude.isfinite(), magnitude, 0.0)
         overflows = ~magnitude.isfinite()  # the order of the additions decides whether the sum is infinite on its way
         wrong &= (error > slack) & ~overflows
-    if bool(wrong.any()) and expected.dtype is not torch.float64 and (truth := again(_widened)) is not None:
-        exact = as_float64(truth[at])
-        if exact.shape == right.shape:
+    for widened in (_widened, _all_widened) if expected.dtype is not torch.float64 else ():
+        if bool(wrong.any()) and (truth := again(widened)) is not None and truth[at].shape == right.shape:
+            exact = as_float64(truth[at])
             own, theirs = _error(right, exact), _error(given, exact)
-            # Beyond the dtype both are infinite, and a sum may be on its way there.
-            wrong &= ~(theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness)))
+            # Beyond the dtype both are infinite, and a sum may be on its way there; no number at all is not. Where
+            # eager is infinite and the truth is not, only the truth is better.
+            own = torch.where(own.isfinite() | (exact.abs() > torch.finfo(expected.dtype).max), own, 0.0)
+            near = theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness))
+            wrong &= ~near | (given.isnan() & ~exact.isnan())
     if bool(wrong.any()) and exactness is Exactness.SMOOTH:
         wrong &= error > _conditioned(right, at, again)
     return wrong if bool(wrong.any()) else None
@@ -93,6 +96,11 @@ def _moved(operand: torch.Tensor, steps: int, in_turn: bool) -> torch.Tensor:
 
 def _widened(operand: torch.Tensor) -> torch.Tensor:
     return as_float64(operand) if operand.is_floating_point() else operand
+
+
+def _all_widened(operand: torch.Tensor) -> torch.Tensor:
+    """Integers too, of which eager makes floats itself: its cosh of an int8 is that of a float32."""
+    return operand if operand.dtype is torch.bool else as_float64(operand)
 
 
 def _error(right: torch.Tensor, given: torch.Tensor) -> torch.Tensor:

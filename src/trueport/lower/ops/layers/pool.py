@@ -129,10 +129,10 @@ def _settings(rank: int, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: b
 
 def _max_pool(op: Builder, x: Tensor, rank: int, outputs: int, **settings: Any) -> tuple[Tensor, ...]:
     """The maxima and, if two outputs are asked for, where they are. Narrow integers are exact in float64; of int64 the
-    windows are laid out, unless they have holes."""
+    windows are laid out."""
     inner = x.element
-    if inner == ir.DataType.INT64 and all(step == 1 for step in settings["dilations"]):
-        names = ("kernel_shape", "strides", "pads")
+    if inner == ir.DataType.INT64:
+        names = ("kernel_shape", "strides", "pads", "dilations")
         axes = zip(x.known_sizes[-rank:], op.result.shape[-rank:], *(settings[name] for name in names), strict=False)
         windows = [sliding(op, length, *of_axis).within(op, length) for length, *of_axis in axes]
         return windowed_max(op, x, windows)[:outputs]

@@ -22,26 +22,38 @@ _HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over one axis: `start` and `end` are int64 tensors of shape [windows]."""
+    """Windows over one axis: `start` and `end` are int64 tensors of shape [windows]. Of each, every `step`-th element
+    counts."""
 
     start: Tensor
     end: Tensor
+    step: int = 1
 
     def lengths(self, op: Builder) -> Tensor:
-        return op.Sub(self.end, self.start)
+        apart = op.Sub(self.end, self.start)
+        return apart if self.step == 1 else op.Div(op.Add(apart, self.step - 1), self.step)
 
     def table(self, op: Builder) -> tuple[Tensor, Tensor]:
         """Indices into the axis, and which of them lie inside their window; both [windows, longest]."""
-        longest = op.ReduceMax(self.lengths(op), keepdims=0)
-        steps = op.Range(op.const(0), longest, op.const(1))
-        index = op.Add(op.Unsqueeze(self.start, op.ints(1)), steps)
+        lengths = self.lengths(op)
+        steps = op.Range(op.const(0), op.ReduceMax(lengths, keepdims=0), op.const(1))
+        index = op.Add(op.Unsqueeze(self.start, op.ints(1)), self.strided(op, steps))
         end = op.Unsqueeze(self.end, op.ints(1))
-        return op.Max(op.Min(index, op.Sub(end, 1)), 0), op.Less(index, end)
+        last = op.Sub(end, 1)
+        if self.step != 1:
+            last = op.Unsqueeze(op.Add(self.start, self.strided(op, op.Sub(lengths, 1))), op.ints(1))
+        return op.Max(op.Min(index, last), 0), op.Less(index, end)
+
+    def strided(self, op: Builder, places: Tensor) -> Tensor:
+        """How far from the start of its window an element is."""
+        return places if self.step == 1 else op.Mul(places, self.step)
 
     def within(self, op: Builder, length: Size) -> Windows:
         """The part of each window that is not padding; none has less than no elements."""
         start = op.Max(self.start, 0)
-        return Windows(start, op.Max(op.Min(self.end, op.size(length)), start))
+        if self.step != 1:
+            start = op.Where(op.Less(self.start, 0), op.Mod(self.start, self.step), self.start)
+        return Windows(start, op.Max(op.Min(self.end, op.size(length)), start), self.step)
 
 
 def adaptive(op: Builder, length: Size, count: Size) -> Windows:
@@ -52,10 +64,13 @@ def adaptive(op: Builder, length: Size, count: Size) -> Windows:
     return Windows(start, end)
 
 
-def sliding(op: Builder, length: Size, count: Size, kernel: int, stride: int, padding: int) -> Windows:
+def sliding(
+    op: Builder, length: Size, count: Size, kernel: int, stride: int, padding: int, dilation: int = 1
+) -> Windows:
     """One each `stride`, padding included. The last may not fit in: it ends where the padding ends."""
     start = op.Sub(op.Mul(op.range(count), stride), padding)
-    return Windows(start, op.Min(op.Add(start, kernel), op.size(length + padding)))
+    reach = (kernel - 1) * dilation + 1
+    return Windows(start, op.Min(op.Add(start, reach), op.size(length + padding)), dilation)
 
 
 def windowed_sum(op: Builder, x: Tensor, windows: Sequence[Windows]) -> Tensor:
@@ -86,7 +101,7 @@ def windowed_max(op: Builder, x: Tensor, windows: Sequence[Windows]) -> tuple[Te
         laid_out = op.Gather(x, index, axis=axis)
         best = op.ArgMax(laid_out, axis=axis + 1, keepdims=1)
         start = op.Unsqueeze(of_axis.start, op.ints(*range(1, rank - axis + 1)))
-        here = op.Mul(op.Add(best, start), op.size(inner))
+        here = op.Mul(op.Add(of_axis.strided(op, best), start), op.size(inner))
         if place is not None:
             here = op.Add(here, op.GatherElements(op.Gather(place, index, axis=axis), best, axis=axis + 1))
         place = op.Squeeze(here, op.ints(axis + 1))

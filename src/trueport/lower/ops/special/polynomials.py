@@ -52,8 +52,17 @@ def _recurrence(op: Builder, x: Tensor, n: Tensor, first: Tensor, following: Nex
     return op.Where(op.Less(n, 0), op.const(0.0, x.element), found)
 
 
+def _fused(op: Builder, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a * b - c in one rounding, as eager's compiler writes it: the product alone may overflow. float64 has no wider
+    dtype."""
+    if a.element == DOUBLE:
+        return op.Sub(op.Mul(a, b), c)
+    wide = op.Sub(op.Mul(op.cast(a, DOUBLE), op.cast(b, DOUBLE)), op.cast(c, DOUBLE))
+    return op.cast(wide, a.element)
+
+
 def _chebyshev_next(op: Builder, x: Tensor, k: Tensor, now: Tensor, before: Tensor) -> Tensor:
-    return op.Sub(op.Mul(op.Add(x, x), now), before)
+    return _fused(op, op.Add(x, x), now, before)
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,7 @@ def hermite_h(op: Builder, x: Operand, n: Operand) -> Tensor:
     """special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor"""
 
     def following(op: Builder, x: Tensor, k: Tensor, now: Tensor, before: Tensor) -> Tensor:
-        return op.Sub(op.Mul(op.Add(x, x), now), op.Mul(op.Mul(op.Sub(k, 1), 2.0), before))
+        return _fused(op, op.Add(x, x), now, op.Mul(op.Mul(op.Sub(k, 1), 2.0), before))
 
     return _hermite(op, x, n, lambda x: op.Add(x, x), following)
 
@@ -148,7 +157,7 @@ def hermite_he(op: Builder, x: Operand, n: Operand) -> Tensor:
     """special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor"""
 
     def following(op: Builder, x: Tensor, k: Tensor, now: Tensor, before: Tensor) -> Tensor:
-        return op.Sub(op.Mul(x, now), op.Mul(op.Sub(k, 1), before))
+        return _fused(op, x, now, op.Mul(op.Sub(k, 1), before))
 
     return _hermite(op, x, n, lambda x: x, following)
 
@@ -169,8 +178,8 @@ def laguerre_l(op: Builder, x: Operand, n: Operand) -> Tensor:
 
     def following(op: Builder, x: Tensor, k: Tensor, now: Tensor, before: Tensor) -> Tensor:
         last = op.Sub(k, 1)
-        weighted = op.Mul(op.Add(op.Add(last, last), op.Sub(1, x)), now)
-        return op.Div(op.Sub(weighted, op.Mul(last, before)), k)
+        weight = op.Add(op.Add(last, last), op.Sub(1, x))
+        return op.Div(_fused(op, weight, now, op.Mul(last, before)), k)
 
     return _recurrence(op, argument, degree, op.Sub(1, argument), following, op.Not(op.Equal(argument, 0)))
 
@@ -182,8 +191,8 @@ def legendre_p(op: Builder, x: Operand, n: Operand) -> Tensor:
 
     def following(op: Builder, x: Tensor, k: Tensor, now: Tensor, before: Tensor) -> Tensor:
         last = op.Sub(k, 1)
-        weighted = op.Mul(op.Mul(op.Add(op.Add(last, last), 1), x), now)
-        return op.Div(op.Sub(weighted, op.Mul(last, before)), k)
+        weight = op.Mul(op.Add(op.Add(last, last), 1), x)
+        return op.Div(_fused(op, weight, now, op.Mul(last, before)), k)
 
     at_end = op.Equal(op.Abs(argument), 1)
     found = _recurrence(op, argument, degree, argument, following, op.Not(at_end))
