@@ -30,6 +30,7 @@ from trueport.errors import ExportError
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.load.trees import Repeated
 from trueport.source import Place
+from trueport.torch_internals.symbolic import is_symbolic
 
 _UNREADABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
 """Dtypes of which ONNX Runtime hands a tensor over, and no sequence."""
@@ -96,9 +97,7 @@ def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
 def _output_value(tracer: Tracer, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return tracer.value_read(value)
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return tracer.symbols.number_of(value)
-    return value
+    return tracer.symbols.number_of(value) if is_symbolic(value) else value
 
 
 # --- lists of open length

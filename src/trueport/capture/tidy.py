@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Node, Number, Region, Value
+from trueport.capture.graph import Control, Node, Number, Region, Value, flat, symbols_of
 
 
 @dataclass
@@ -29,19 +29,10 @@ class _Wanted:
     symbols: set[sympy.Basic] = field(default_factory=set)
 
     def read(self, argument: Any) -> None:
-        if isinstance(argument, Value):
-            self.values.add(argument)
-            self.read_sizes(argument)
-        elif isinstance(argument, Number):
-            self.symbols |= argument.expr.free_symbols
-        elif isinstance(argument, (tuple, list)):
-            for item in argument:
-                self.read(item)
-
-    def read_sizes(self, value: Value) -> None:
-        for size in value.shape:
-            if isinstance(size, sympy.Expr):
-                self.symbols |= size.free_symbols
+        for each in flat(argument):
+            self.symbols |= symbols_of(each)
+            if isinstance(each, Value):
+                self.values.add(each)
 
     def has(self, output: Any) -> bool:
         """Whether an output is read, or is where a symbol that is read comes from."""
@@ -101,7 +92,7 @@ def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value]) 
         wanted.read(tuple(left.kwargs.values()))
         for output in left.outputs:
             if isinstance(output, Value):
-                wanted.read_sizes(output)
+                wanted.symbols |= symbols_of(output)
     return Region(list(region.params), kept[::-1], list(outputs)), wanted
 
 

@@ -19,14 +19,12 @@ from trueport.capture.decompositions.indexing import get_item, within
 from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import expr_of, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic, plain_number, shapes_of
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-_NUMBERS = (bool, int, float, *Symbolic)
 _NOTHING = object()
 
 
@@ -42,7 +40,7 @@ class OpenKey:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._parts = tuple(_expression(part) for part in (key if isinstance(key, tuple) else (key,)))
+        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in _parts(key))
 
     def __hash__(self) -> int:
         return hash(self._parts)
@@ -51,13 +49,13 @@ class OpenKey:
         return isinstance(other, OpenKey) and self._parts == other._parts
 
 
-def _expression(part: Any) -> Any:
-    return (OpenKey, expr_of(part)) if isinstance(part, Symbolic) else part
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
 def is_of_sizes(key: Any) -> bool:
     """Whether a key is made of free sizes, and of plain numbers and texts beside them."""
-    symbolic = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, Symbolic)]
+    symbolic = [part for part in _parts(key) if is_symbolic(part)]
     return bool(symbolic) and all(isinstance(part, torch.SymInt) and _is_size(part) for part in symbolic)
 
 
@@ -67,11 +65,11 @@ def _is_size(number: torch.SymInt) -> bool:
 
 
 def is_traced_key(key: Any) -> bool:
-    if isinstance(key, tuple):
-        return any(isinstance(part, Symbolic) for part in key)
+    if any(map(is_symbolic, _parts(key))):
+        return True
     if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
         return key.dtype in _INTEGERS and all(isinstance(size, int) and size == 1 for size in key.shape)
-    return isinstance(key, (*Symbolic, OpenText, Chosen))
+    return isinstance(key, (OpenText, Chosen))
 
 
 def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
@@ -82,7 +80,7 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         return _under_each(container, key, default)
     if isinstance(key, torch.Tensor) and not isinstance(container, _SEQUENCES):
         raise KeyError(key)  # as in eager: a tensor is found by identity only
-    number = key.item() if isinstance(key, torch.Tensor) else key
+    number = plain_number(key)
     if not isinstance(container, _SEQUENCES) and is_of_sizes(key) and _holds(container, OpenKey(key)):
         return container[OpenKey(key)]
     if isinstance(container, _SEQUENCES):
@@ -153,7 +151,7 @@ def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], va
     False where neither is among them: numbers are looked up and put back. Eager evaluates the item before the value.
     """
     if isinstance(container, list):
-        number, count = key.item() if isinstance(key, torch.Tensor) else key, len(container)
+        number, count = plain_number(key), len(container)
         found = [(i, later(_is_position, number, i, count)) for i in range(count)]
     elif isinstance(container, dict) and not isinstance(key, torch.Tensor):
         found = [(k, later(_is_key, key, k)) for k in container if _may_be(key, k)]
@@ -229,29 +227,23 @@ def attribute(owner: Any, name: OpenText) -> Any:
 
 def _may_be(key: Any, candidate: Any) -> bool:
     if isinstance(key, Chosen):
-        return key.where(lambda one: one == candidate) is not False
+        return (key == candidate) is not False
     if isinstance(key, OpenText):
         return isinstance(candidate, str) and key.number_in(candidate) is not None
-    if isinstance(candidate, OpenKey):
-        candidate = candidate.key
+    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
     if isinstance(key, tuple):
         return isinstance(candidate, tuple) and len(key) == len(candidate) and all(map(_may_be_part, key, candidate))
-    return isinstance(candidate, _NUMBERS)
+    return is_number(candidate)
 
 
 def _may_be_part(part: Any, candidate: Any) -> bool:
-    if isinstance(part, _NUMBERS) and isinstance(candidate, _NUMBERS):
-        return isinstance(part, Symbolic) or isinstance(candidate, Symbolic) or part == candidate
+    if is_number(part) and is_number(candidate) and (is_symbolic(part) or is_symbolic(candidate)):
+        return True
     return bool(part == candidate)
 
 
 def _is_key(key: Any, candidate: Any) -> Any:
-    if isinstance(key, Chosen):
-        return key.where(lambda one: one == candidate)
-    if isinstance(key, OpenText):
-        return key.number == key.number_in(candidate)
-    if isinstance(candidate, OpenKey):
-        candidate = candidate.key
+    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
     if isinstance(key, tuple):
         pairs = zip(key, candidate, strict=True)
         return RUNTIME_FUNCTIONS.and_(True, *[later(_is_key, *pair) for pair in pairs])

@@ -21,10 +21,11 @@ from trueport.capture.containers.parts import Part as Part
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
-from trueport.capture.decompositions.indexing import within
+from trueport.capture.decompositions.indexing import bounds, plain_slice, within
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.torch_internals.symbolic import is_traced, plain_number
 
 
 class Unfilled(IndexError):
@@ -169,9 +170,8 @@ class TracedList(HoldingList):
             raise Unfilled("list index out of range")
 
     def _slice(self, index: slice) -> Any:
-        index = slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (index.start, index.stop, index.step)))
-        bounds = (index.start, index.stop)
-        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
+        index = plain_slice(index)
+        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in (index.start, index.stop)):
             return TracedList(list.__getitem__(self, index))
         if index.step == -1 and index.stop == -1:
             return TracedList()
@@ -182,7 +182,7 @@ class TracedList(HoldingList):
         if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
         try:
-            part = self.rows().part(*bounds)
+            part = self.rows().part(index.start, index.stop)
         except NotAlike:
             return self._mixed()
         made = TracedList.of(ListParts((part,))) if index.step in (None, 1) else _every(part, index.step)
@@ -195,7 +195,7 @@ class TracedList(HoldingList):
         if self._parts is None and not traced:
             list.__setitem__(self, index, value)
         elif traced or isinstance(index, int):
-            self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
+            self._replace(plain_number(index), value)
         else:
             new = RUNTIME_FUNCTIONS.traced(list)(value)
             self._splice(index, new.held if isinstance(new, TracedList) else ListParts.plain(new))
@@ -322,9 +322,7 @@ def _every(rows: Rows, step: int) -> TracedList:
 
 
 def _is_traced(index: Any) -> bool:
-    if isinstance(index, slice):
-        return any(map(_is_traced, (index.start, index.stop, index.step)))
-    return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+    return is_traced(index) or any(map(is_traced, bounds(index)))
 
 
 def held_in(items: Iterable[Any]) -> ListParts:

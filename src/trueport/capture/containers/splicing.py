@@ -9,12 +9,12 @@ import torch
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
+from trueport.torch_internals.symbolic import plain_number
 
 
 def number_of(index: Any, count: Any) -> Any:
     """The number of the item that an index means: a negative one counts from the end."""
-    if isinstance(index, torch.Tensor):
-        index = index.item()
+    index = plain_number(index)
     if isinstance(index, int):
         return index if index >= 0 else count + index
     trace = TRACE.trace

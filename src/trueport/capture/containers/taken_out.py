@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import ExportError
 from trueport.load.structures import Structure, flatten
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_traced, same_value
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class _Taken:
         leaves, structure = flatten(self.item, "item")
         if len(leaves) != len(self.values) or not structure.same_as(self.structure):
             return True
-        return not all(_is_same(leaf.value, value) for leaf, value in zip(leaves, self.values, strict=True))
+        return not all(same_value(leaf.value, value) for leaf, value in zip(leaves, self.values, strict=True))
 
 
 @dataclass
@@ -39,7 +36,7 @@ class TakenOut:
     taken: list[_Taken] = field(default_factory=list)
 
     def note(self, item: Any, structure: Structure, values: tuple[Any, ...], place: Place) -> None:
-        if not isinstance(item, (torch.Tensor, int, float, str, tuple, type(None), *Symbolic)):
+        if not is_traced(item) and not isinstance(item, (int, float, str, tuple, type(None))):
             self.taken.append(_Taken(item, structure, values, place))
 
     def put_back(self, item: Any) -> None:
@@ -60,11 +57,3 @@ class TakenOut:
                     )
                 ]
             )
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, Symbolic) and isinstance(other, Symbolic):
-        return bool(expr_of(one) == expr_of(other))
-    return not isinstance(one, (torch.Tensor, *Symbolic)) and type(one) is type(other) and bool(one == other)

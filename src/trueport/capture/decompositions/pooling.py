@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, same_size, sizes_of
+from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 
@@ -72,7 +73,7 @@ def _maximum(rank: int) -> Callable[..., Any]:
 def _is_whole(input: torch.Tensor, kernel_size: Any, rank: int) -> bool:
     """Global pooling, written with a kernel that is the size of the picture."""
     kernel = each_axis(kernel_size, rank)
-    return all(same_size(a, b) for a, b in zip(kernel, input.shape[-rank:], strict=True))
+    return all(same_number(a, b) for a, b in zip(kernel, input.shape[-rank:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def _windowed_max(input: torch.Tensor, sizes: Sequence[Any]) -> tuple[torch.Tens
     values, places = input, torch.arange(math.prod(whole)).view(whole).expand(input.shape)
     for axis in reversed(range(-rank, 0)):
         length, count = whole[axis], sizes[axis]
-        if same_size(length, count):
+        if same_number(length, count):
             continue
         number = torch.arange(count)
         start, end = number * length // count, ((number + 1) * length + count - 1) // count

@@ -14,9 +14,8 @@ from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.indexing import get_item
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
-from trueport.load.values import SYMBOLIC_NUMBERS
 from trueport.torch_internals import GuardOnDataDependentSymNode
-from trueport.torch_internals.symbolic import expr_of, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, shapes_of
 
 aten = torch.ops.aten
 
@@ -111,7 +110,7 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 @decomposes(F.pad)
 def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> torch.Tensor:
     """Padding with a traced number: zeros, and the number where nothing of the input is."""
-    if mode != "constant" or not isinstance(value, SYMBOLIC_NUMBERS):
+    if mode != "constant" or not is_symbolic(value):
         return F.pad(input, pad, mode, value)
     inside = F.pad(torch.ones_like(input, dtype=torch.bool), pad)
     return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))

@@ -14,15 +14,14 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.parts import ListParts, no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.containers.sequences import refuse
+from trueport.capture.graph import flat
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.builtin_sequences import rows_of
 from trueport.capture.python.polyfills.of_builtins import best, in_order, or_default
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import itself
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
-
-_TRACED = (torch.Tensor, *Symbolic)
+from trueport.torch_internals.symbolic import is_number, is_traced
 
 
 @traced_for(max)
@@ -46,7 +45,7 @@ def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -
     ranks = [key(item) for item in items] if key is not None else list(items)
     if not items or (not any(map(_is_traced, ranks)) and not _own_order(control, ranks)):
         return plain(items, **kwargs)
-    if key is None and all(isinstance(i, (int, float, *Symbolic)) for i in items):
+    if key is None and all(map(is_number, items)):
         return functools.reduce(symbolic, items)
     return best(list(zip(items, ranks, strict=True)), None, plain is max)
 
@@ -107,7 +106,7 @@ def _by_torch(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
 
 def _is_traced(rank: Any) -> bool:
     """Whether something that is put in order is traced, or a tuple of which an item is."""
-    return isinstance(rank, _TRACED) or (isinstance(rank, (tuple, list)) and any(map(_is_traced, rank)))
+    return any(map(is_traced, flat(rank)))
 
 
 def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:

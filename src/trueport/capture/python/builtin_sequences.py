@@ -15,22 +15,19 @@ from trueport.capture.containers.pieces import unbind
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.sets import TracedSet
 from trueport.capture.containers.stepping import OfOpenLength
-from trueport.capture.python.builtin_functions import as_bool, plain_number, traced_for
+from trueport.capture.python.builtin_functions import as_bool, traced_for
 from trueport.capture.recording.flow import Flow
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
-from trueport.torch_internals.symbolic import expr_of
-
-_TRACED = (torch.Tensor, *Symbolic)
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, is_traced, plain_number
 
 
 @traced_for(range)
 def _range(control: Flow, *bounds: Any) -> Any:
-    if not any(isinstance(b, _TRACED) for b in bounds):
+    if not any(map(is_traced, bounds)):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    start, stop, step = plain_number(start), plain_number(stop), plain_number(step)
-    if not any(isinstance(b, Symbolic) for b in (start, stop, step)):
+    start, stop, step = map(plain_number, (start, stop, step))
+    if not any(map(is_symbolic, (start, stop, step))):
         return range(start, stop, step)
     if isinstance(step, int) and abs(step) == 1:
         count = stop - start if step > 0 else start - stop

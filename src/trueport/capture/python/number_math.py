@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from trueport.capture.graph import flat
 from trueport.capture.python.arrays import computed, holds_array, is_of_numpy
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import SYMBOLIC_MATH
+from trueport.torch_internals.symbolic import is_symbolic
 
 Function = Callable[..., Any]
 
@@ -208,5 +209,5 @@ def _number(argument: Any) -> Any:
     return argument.item() if isinstance(argument, torch.Tensor) and argument.numel() == 1 else argument
 
 
-def _is_traced(arguments: Iterable[Any]) -> bool:
-    return any(isinstance(a, Symbolic) or (isinstance(a, (list, tuple)) and _is_traced(a)) for a in arguments)
+def _is_traced(arguments: Sequence[Any]) -> bool:
+    return any(map(is_symbolic, flat(arguments)))

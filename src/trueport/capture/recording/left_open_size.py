@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import expr_of, has_hint
+from trueport.torch_internals.symbolic import has_hint, same_number
 
 aten = torch.ops.aten
 
@@ -42,11 +42,7 @@ def _is_open(size: Any) -> bool:
 def _cancelled(left: list[Any], size: Any) -> bool:
     """Whether it was one of the sizes that are left, which then has gone."""
     for i, other in enumerate(left):
-        if _expression(size) == _expression(other):
+        if same_number(size, other):
             del left[i]
             return True
     return False
-
-
-def _expression(size: Any) -> Any:
-    return expr_of(size) if isinstance(size, torch.SymInt) else size
