@@ -8,7 +8,7 @@ last candidate needs no test.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,6 +16,7 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import held_together
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.decompositions.indexing import get_item, within
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
@@ -78,35 +79,48 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         _refuse_making(container, key)
     if isinstance(key, Chosen):
         return _under_each(container, key, default)
-    if isinstance(key, torch.Tensor) and not isinstance(container, _SEQUENCES):
+    return _at(container, key) if isinstance(container, _SEQUENCES) else _under(container, key, default)
+
+
+def _at(container: Any, key: Any) -> Any:
+    """The item of a traced number."""
+    values, number = list(container), plain_number(key)
+    fails_unless(lambda: within(number, len(values)), IndexError)
+    if not values:
+        raise KeyError(str(key))
+    alike = all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
+    if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
+        return get_item(held_together(torch.stack(values), values), number)
+    return chosen([test for _, test in _positions(number, len(values))], values)
+
+
+def _under(container: Any, key: Any, default: Any) -> Any:
+    """The entry of a traced key."""
+    if isinstance(key, torch.Tensor):
         raise KeyError(key)  # as in eager: a tensor is found by identity only
-    number = plain_number(key)
-    if not isinstance(container, _SEQUENCES) and is_of_sizes(key) and _holds(container, OpenKey(key)):
+    if is_of_sizes(key) and _holds(container, OpenKey(key)):
         return container[OpenKey(key)]
-    if isinstance(container, _SEQUENCES):
-        values = list(container)
-        _fails_unless(lambda: within(number, len(values)), IndexError)
-        alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
-        if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
-            return get_item(held_together(torch.stack(values), values), number)
-        count = len(values)
-        tests: list[Callable[[], Any]] = [later(_is_position, number, i, count) for i in range(count)]
+    found = _candidates(container, key)
+    values, tests = [container[k] for k, _ in found], [test for _, test in found]
+    if default is _NOTHING:
+        fails_unless(lambda: contains(container, key), KeyError)
     else:
-        keys = [k for k in container if _may_be(number, k) and _holds(container, k)]
-        values = [container[k] for k in keys]
-        tests = [later(_is_key, number, k) for k in keys]
-    if default is _NOTHING and not isinstance(container, _SEQUENCES):
-        _fails_unless(lambda: contains(container, number), KeyError)
-    if default is not _NOTHING:
         values, tests = [*values, default], [*tests, lambda: True]
     if not values:
         raise KeyError(str(key))
     return chosen(tests, values)
 
 
-def _fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
-    if TRACE.trace is not None:
-        TRACE.trace.check_if_caught(test, error)
+Found: TypeAlias = list[tuple[Any, Callable[[], Any]]]
+"""Places or keys that a traced one may be, each with the test whether it is."""
+
+
+def _positions(number: Any, count: int) -> Found:
+    return [(i, later(_is_position, number, i, count)) for i in range(count)]
+
+
+def _candidates(container: Any, key: Any) -> Found:
+    return [(k, later(_is_key, key, k)) for k in container if _may_be(key, k) and _holds(container, k)]
 
 
 def _under_each(container: Any, key: Chosen, default: Any) -> Any:
@@ -125,7 +139,7 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
     """Give a dict a value under a traced key: one of those that are there, which is assumed where it is not known; or a
     new one, if free sizes are all that it is made of."""
     if isinstance(key, Chosen):
-        key.each(_put(container, value))
+        key.each(lambda candidate: container.__setitem__(candidate, value))
         return
     if is_of_sizes(key):
         container[OpenKey(key)] = value
@@ -141,20 +155,15 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(itself, before))
 
 
-def _put(container: dict[Any, Any], value: Any) -> Callable[[Any], None]:
-    return lambda key: container.__setitem__(key, value)
-
-
 def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]) -> bool:
     """`table[key] += value`: in the arm of each candidate, that very tensor is written, or that list changed.
 
     False where neither is among them: numbers are looked up and put back. Eager evaluates the item before the value.
     """
     if isinstance(container, list):
-        number, count = plain_number(key), len(container)
-        found = [(i, later(_is_position, number, i, count)) for i in range(count)]
+        found = _positions(plain_number(key), len(container))
     elif isinstance(container, dict) and not isinstance(key, torch.Tensor):
-        found = [(k, later(_is_key, key, k)) for k in container if _may_be(key, k)]
+        found = _candidates(container, key)
     else:
         return False
     items = {k: container[k] for k, _ in found}
@@ -205,8 +214,7 @@ def contains(container: Any, key: Any) -> Any:
     """Whether a mapping holds a traced key."""
     if is_of_sizes(key) and _holds(container, OpenKey(key)):
         return True
-    found = [k for k in container if _may_be(key, k) and _holds(container, k)]
-    return RUNTIME_FUNCTIONS.or_(False, *[later(_is_key, key, k) for k in found])
+    return RUNTIME_FUNCTIONS.or_(False, *[test for _, test in _candidates(container, key)])
 
 
 def _holds(container: Any, key: Any) -> bool:

@@ -46,6 +46,10 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
         made.hold(parts)
         return made
 
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Self:
+        return cls.of(ListParts((rows,)))
+
     def holding(self, parts: ListParts) -> Self:
         """Another of its kind."""
         return type(self).of(parts)
@@ -53,7 +57,7 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
     @classmethod
     def of_numbers(cls, tensor: torch.Tensor) -> Self:
         """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
-        return cls.of(ListParts((numbers_in(tensor),)))
+        return cls.of_rows(numbers_in(tensor))
 
     def hold(self, parts: ListParts) -> None:
         """Make it hold this."""

@@ -16,12 +16,14 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.holding import HoldingList
+from trueport.capture.containers.parts import Items
 from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, number_of, spliced
 from trueport.capture.decompositions.indexing import bounds, plain_slice, within
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -47,7 +49,7 @@ class TracedList(HoldingList):
         for part in parts:
             columns = list(itertools.islice(found, part.count))
             shape = ItemShape(part, tuple(column for column, _ in columns))
-            made.append(TracedList.of(ListParts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
+            made.append(TracedList.of_rows(Rows(shape, tuple(t for _, tensors in columns for t in tensors))))
             made[-1].stands_for, made[-1].place = tuple, self.place
         return tuple(made)
 
@@ -61,9 +63,8 @@ class TracedList(HoldingList):
         if self._parts is None and not is_open(items):
             list.extend(self, items)
         else:
-            added = items.held if isinstance(items, TracedList) else ListParts.plain(items)
             self.place = self.place or getattr(items, "place", None)
-            self.hold(self.held.then(added))
+            self.hold(self.held.then(held_in(items)))
 
     def __iadd__(self, items: Any) -> TracedList:
         self.extend(items)
@@ -78,9 +79,7 @@ class TracedList(HoldingList):
         """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
         if not isinstance(items, (list, tuple)):
             return NotImplemented
-        made = TracedList.of(ListParts.plain(items).then(self.held))
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        return self._shown_as_this(TracedList.of(ListParts.plain(items).then(self.held)))
 
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
@@ -99,11 +98,14 @@ class TracedList(HoldingList):
         return self
 
     def copy(self) -> TracedList:
-        made = self.holding(self.held)
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        return self._shown_as_this(self.holding(self.held))
 
     __copy__ = copy
+
+    def _shown_as_this(self, made: TracedList) -> TracedList:
+        """A list that was made of this one is to the user what this one is."""
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
 
     def clear(self) -> None:
         self._about_to_change()
@@ -118,8 +120,8 @@ class TracedList(HoldingList):
         self._must_hold_some()
         item = self[index]
         last = self.held.parts[-1]
-        if index == -1 and not isinstance(last, Rows):
-            self.hold(ListParts((*self.held.parts[:-1], last[:-1])))
+        if index == -1 and last.plain is not None:
+            self.hold(ListParts((*self.held.parts[:-1], Items(last.plain[:-1]))))
             return item
         self._splice(index, ListParts.plain(()))
         return item
@@ -150,20 +152,18 @@ class TracedList(HoldingList):
             if not list.__len__(self):
                 self._unfilled()
             return list.__getitem__(self, index)
-        first, last = (self.held.parts[i] for i in (0, -1))
-        if isinstance(index, int) and not isinstance(first, Rows) and 0 <= index < len(first):
-            return first[index]
-        if isinstance(index, int) and not isinstance(last, Rows) and index < 0 and -index <= len(last):
-            return last[index]
+        if isinstance(index, int):
+            edge = self.held.parts[0 if index >= 0 else -1].plain or ()
+            if -len(edge) <= index < len(edge):
+                return edge[index]
         if self._parts is None and not list.__len__(self):
             self._unfilled()
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        fails_unless(lambda: within(index, self.length), IndexError)
         return self.rows().at(index)
 
     def _must_hold_some(self) -> None:
-        if TRACE.trace is not None and self.is_open:
-            TRACE.trace.check_if_caught(lambda: self.length > 0, IndexError)
+        if self.is_open:
+            fails_unless(lambda: self.length > 0, IndexError)
 
     def _unfilled(self) -> None:
         if TRACE.trace is not None:
@@ -185,9 +185,7 @@ class TracedList(HoldingList):
             part = self.rows().part(index.start, index.stop)
         except NotAlike:
             return self._mixed()
-        made = TracedList.of(ListParts((part,))) if index.step in (None, 1) else _every(part, index.step)
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        return self._shown_as_this(TracedList.of_rows(part) if index.step in (None, 1) else _every(part, index.step))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
@@ -197,16 +195,15 @@ class TracedList(HoldingList):
         elif traced or isinstance(index, int):
             self._replace(plain_number(index), value)
         else:
-            new = RUNTIME_FUNCTIONS.traced(list)(value)
-            self._splice(index, new.held if isinstance(new, TracedList) else ListParts.plain(new))
+            self._splice(index, held_in(RUNTIME_FUNCTIONS.traced(list)(value)))
 
     def __delitem__(self, index: Any) -> None:
         self._about_to_change()
         if self._parts is None and not _is_traced(index):
             list.__delitem__(self, index)
             return
-        if TRACE.trace is not None and not isinstance(index, slice):
-            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        if not isinstance(index, slice):
+            fails_unless(lambda: within(index, self.length), IndexError)
         self._splice(index, ListParts.plain(()))
 
     def _replace(self, index: Any, value: Any) -> None:
@@ -263,8 +260,7 @@ class TracedList(HoldingList):
 
     def sort(self, **options: Any) -> None:
         self._about_to_change()
-        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self, **options)
-        self.hold(ordered.held if isinstance(ordered, TracedList) else ListParts.plain(ordered))
+        self.hold(held_in(RUNTIME_FUNCTIONS.traced(sorted)(self, **options)))
 
     def remove(self, item: Any) -> None:
         self._about_to_change()
@@ -276,8 +272,7 @@ class TracedList(HoldingList):
         if len(args) > 1:
             return self._refused()
         here = self._numbers() == args[0]
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: here.any().item(), ValueError)
+        fails_unless(lambda: here.any().item(), ValueError)
         return here.to(torch.int64).argmax().item()
 
     def count(self, item: Any) -> Any:
@@ -339,7 +334,7 @@ class TracedListStore(TracedStore):
 
     def parts(self, content: Any) -> Iterable[Any]:
         """Items, and `Rows` where their number is open."""
-        return [each for part in content.parts for each in ((part,) if isinstance(part, Rows) else part)]
+        return [each for part in content.parts for each in part.held]
 
     def followed(self, container: Any, plain: Any) -> Any:
         return container.holding(ListParts.plain(plain)) if type(plain) in (list, deque) else plain
@@ -369,4 +364,4 @@ def _repeated(items: TracedList, times: Any) -> TracedList:
     if any(column.is_packed for column in rows.shape.columns):
         refuse("a list of items of different sizes is repeated as a traced number says", "expand a tensor instead")
     repeated = [tensor.expand(times, *tensor.shape).flatten(0, 1) for tensor in rows.tensors]
-    return TracedList.of(ListParts((Rows(rows.shape, tuple(repeated)),)))
+    return TracedList.of_rows(Rows(rows.shape, tuple(repeated)))

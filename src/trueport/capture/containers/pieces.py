@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import ListParts, TracedList, is_open
+from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.rows import Column, ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
@@ -40,7 +40,7 @@ class Cutting:
         return any(isinstance(n, torch.SymInt) for n in (self.by, self.tensor.shape[self.dim]))
 
     def cut(self) -> TracedList:
-        made = TracedList.of(ListParts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
+        made = TracedList.of_rows(self.rows(self.tensor, self.dim % self.tensor.dim(), self.by))
         made.stands_for = tuple
         return made
 

@@ -245,6 +245,46 @@ class Rows:
         self.was_read = True
         return self
 
+    # --- as a part of a list (see `parts.py`)
+
+    plain = None
+    """The items, where their number is plain."""
+
+    @property
+    def held(self) -> Iterable[Any]:
+        """What a list holds of it: items, or all of them at once."""
+        return (self,)
+
+    def mapped(self, _function: Callable[[Any], Any]) -> Rows:
+        """With what a function makes of each plain item."""
+        return self
+
+    def same_as(self, other: Any) -> bool:
+        """Whether it is the same part, unchanged."""
+        return self is other
+
+    def alike(self, other: Any) -> bool:
+        """Whether both have as many plain items, or rows of one shape."""
+        if other.plain is not None:
+            return False
+        return self.shape.structure.same_as(other.shape.structure) and self.shape.same_as(other.shape)
+
+    def item_shape(self, _is_inner: IsInner) -> ItemShape | None:
+        """What its items are made of; None where it has none for certain."""
+        return self.shape
+
+    def stacked(self) -> torch.Tensor:
+        """Its items along a new first axis."""
+        column, tensors = self.only
+        return column.whole(tensors)
+
+    def along(self, axis: int) -> Sequence[torch.Tensor]:
+        """Tensors that, joined along one of their own axes, are its items joined."""
+        column, tensors = self.only
+        return (column.joined(tensors, axis),)
+
+    # ---
+
     @property
     def length(self) -> Any:
         first = self.shape.columns[0]

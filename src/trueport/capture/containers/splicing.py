@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.parts import ListParts
+from trueport.capture.containers.parts import Items, ListParts, Part
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals.symbolic import plain_number
@@ -37,5 +37,5 @@ def spliced(items: ListParts, start: Any, stop: Any, new: ListParts) -> ListPart
     return ListParts((_part(rows, None, start),)).then(new).then(ListParts((_part(rows, stop, None),)))
 
 
-def _part(rows: Rows, start: Any, stop: Any) -> Rows | tuple[()]:
-    return () if isinstance(stop, int) and stop == 0 else rows.part(start, stop)
+def _part(rows: Rows, start: Any, stop: Any) -> Part:
+    return Items() if isinstance(stop, int) and stop == 0 else rows.part(start, stop)

@@ -16,10 +16,10 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.stops.raising import fail
+from trueport.capture.stops.raising import fail, fails_unless
 from trueport.capture.values.stores import TracedContainer
 from trueport.rewrite.ahead import rewritten
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals.symbolic import is_number
 
 
@@ -101,8 +101,7 @@ class Table(Counting, TracedContainer):
         found = self.holds(key)
         if found is False:
             fail(KeyError)
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: found, KeyError)
+        fails_unless(lambda: found, KeyError)
         return self._values[self._place(key)]
 
     @rewritten

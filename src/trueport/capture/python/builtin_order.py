@@ -11,7 +11,7 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList, is_open
-from trueport.capture.containers.parts import ListParts, no_size
+from trueport.capture.containers.parts import no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.graph import flat
@@ -120,7 +120,7 @@ def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:
     for column in reversed(numbers[:-1]):  # where the first are equal, the second decide
         order = order[column[order].sort(stable=True, descending=reverse).indices]
     held = tuple(held_together(tensor[order], [tensor]) for tensor in rows.tensors)
-    return TracedList.of(ListParts((Rows(rows.shape, held),)))
+    return TracedList.of_rows(Rows(rows.shape, held))
 
 
 def _numbers_first(ranks: Rows) -> list[torch.Tensor]:

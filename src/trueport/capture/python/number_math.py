@@ -16,7 +16,7 @@ import torch
 
 from trueport.capture.graph import flat
 from trueport.capture.python.arrays import computed, holds_array, is_of_numpy
-from trueport.rewrite.running.runtime import TRACE
+from trueport.capture.stops.raising import fails_unless
 from trueport.torch_internals import SYMBOLIC_MATH
 from trueport.torch_internals.symbolic import is_symbolic
 
@@ -193,8 +193,8 @@ def traced_math(function: Any) -> Function | None:
         plain = [_number(argument) for argument in args]
         if replacement is not None and _is_traced(plain):
             within = _WHERE.get(function)
-            if within is not None and TRACE.trace is not None:
-                TRACE.trace.check_if_caught(lambda: within(*plain), ValueError)
+            if within is not None:
+                fails_unless(lambda: within(*plain), ValueError)
             return replacement(*plain, **kwargs)
         if is_of_numpy(function) and (_is_traced((*plain, *kwargs.values())) or holds_array(args)):
             answer = computed(function.__name__, plain, kwargs)

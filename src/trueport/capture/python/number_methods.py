@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from trueport.capture.stops.places import Places, code_that_calls
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.texts import Message, OpenText
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import float_floor_division, floats_step_by_step
@@ -108,8 +109,8 @@ def _checked(itself: Method, divisor: int = 1) -> Method:
 
 
 def _no_zero(number: Any) -> None:
-    if TRACE.trace is not None and isinstance(number, (torch.SymInt, torch.SymFloat)):
-        TRACE.trace.check_if_caught(lambda: number != 0, ZeroDivisionError)
+    if isinstance(number, (torch.SymInt, torch.SymFloat)):
+        fails_unless(lambda: number != 0, ZeroDivisionError)
 
 
 def _power(itself: Method) -> Method:
