@@ -86,6 +86,11 @@ class Generated:
         return _by_hand()
 
 
+def as_list(items: Any) -> Any:
+    """The items of a generator of rewritten code as a list; anything else as it is."""
+    return items.collected() if isinstance(items, Generated) else items
+
+
 def _by_hand() -> Any:
     return _refuse(
         "a generator whose code decides by traced values is advanced by hand (`next`, `ExitStack.enter_context`)",

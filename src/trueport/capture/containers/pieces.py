@@ -16,7 +16,7 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.rows import Column, ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
-from trueport.capture.decompositions.indexing import get_item
+from trueport.capture.decompositions.indexing import cut, get_item
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import TRACE
 
@@ -144,7 +144,7 @@ class Pieces(Rows):
         return self._cut(self._by.edge(number), self._by.edge(number + 1))
 
     def _cut(self, start: Any, stop: Any) -> torch.Tensor:
-        return self._tensor[(*[slice(None)] * self._dim, slice(start, stop))]
+        return cut(self._tensor, self._dim, start, stop)
 
     def exactly(self, count: int) -> list[torch.Tensor]:
         """All of them, where there are so many: all but the last are whole."""

@@ -77,13 +77,17 @@ def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     made, axis = [], 0
     for item in items:
         if _has_step(item):
-            before: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), slice(item.start, item.stop))
-            tensor = tensor[before]
+            tensor = cut(tensor, axis, item.start, item.stop)
             places = torch.arange((tensor.shape[axis] + item.step - 1) // item.step) * item.step
             tensor, item = tensor.index_select(axis, places), slice(None)
         made.append(item)
         axis += tensor.dim() - used if item is Ellipsis else _axes_taken(item)
     return tensor, tuple(made)
+
+
+def cut(tensor: torch.Tensor, axis: int, start: Any, stop: Any) -> torch.Tensor:
+    """What lies between two places along an axis."""
+    return tensor[(*[slice(None)] * (axis % tensor.dim()), slice(start, stop))]
 
 
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:

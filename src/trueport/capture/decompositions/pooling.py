@@ -87,7 +87,7 @@ class _Windows:
 
     def laid_out(self, tensor: torch.Tensor, axis: int, blank: float) -> torch.Tensor:
         """The windows of an axis, their elements on an axis of their own behind it; padding is `blank`."""
-        found = _laid_out(tensor, axis, self.index)
+        found = laid_out(tensor, axis, self.index)
         return found.masked_fill(~self.inside.reshape((*self.inside.shape, *[1] * (-axis - 1))), blank)
 
 
@@ -113,8 +113,7 @@ def _along(length: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
 @decomposes(F.adaptive_avg_pool1d)
 def _adaptive_mean_of_lines(input: torch.Tensor, output_size: Any) -> torch.Tensor:
     """Of pictures, torch takes the result's size as it is: a line is a picture of one row."""
-    length = output_size[0] if isinstance(output_size, (list, tuple)) else output_size
-    return F.adaptive_avg_pool2d(input.unsqueeze(-2), (1, length)).squeeze(-2)
+    return F.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *each_axis(output_size, 1))).squeeze(-2)
 
 
 def _adaptive_maxima(rank: int, with_indices: bool) -> Callable[..., Any]:
@@ -146,13 +145,13 @@ def _windowed_max(input: torch.Tensor, sizes: Sequence[Any]) -> tuple[torch.Tens
         start, end = number * length // count, ((number + 1) * length + count - 1) // count
         reach = torch.arange((length + count - 1) // count + 1)
         table = torch.minimum(start.unsqueeze(1) + reach, end.unsqueeze(1) - 1)
-        laid_out, at = (_laid_out(each, axis, table) for each in (values, places))
-        best = laid_out.argmax(axis, keepdim=True)
-        values, places = (each.gather(axis, best).squeeze(axis) for each in (laid_out, at))
+        windows, at = (laid_out(each, axis, table) for each in (values, places))
+        best = windows.argmax(axis, keepdim=True)
+        values, places = (each.gather(axis, best).squeeze(axis) for each in (windows, at))
     return values, places
 
 
-def _laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tensor:
+def laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tensor:
     """The elements that a table of indices [windows, longest] names along an axis, on two axes."""
     taken = tensor.index_select(axis, table.flatten())
     shape = taken.shape
@@ -251,13 +250,7 @@ def _max_pool_sizes(rank: int, with_indices: bool) -> Callable[..., Any]:
 
 def _avg_pool_sizes(rank: int) -> Callable[..., torch.Tensor]:
     def sizes(
-        self: torch.Tensor,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
+        self: torch.Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False, *_: Any
     ) -> torch.Tensor:
         return _pooled(self, rank, kernel_size, stride or kernel_size, padding, 1, ceil_mode=ceil_mode)
 

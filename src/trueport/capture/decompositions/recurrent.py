@@ -132,19 +132,9 @@ def _recurrent(
 
 
 @sizes_of(aten.lstm.input)
-def _lstm(
-    input: torch.Tensor,
-    hx: Sequence[torch.Tensor],
-    params: Sequence[torch.Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[torch.Tensor, ...]:
+def _lstm(input: torch.Tensor, hx: Sequence[torch.Tensor], *settings: Any) -> tuple[torch.Tensor, ...]:
     hidden, cell = hx
-    output, last = _recurrent(input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    output, last = _recurrent(input, hidden, *settings)
     _must_agree(cell.shape[1], last.shape[1], "batch")
     return output, last, input.new_empty((last.shape[0], last.shape[1], cell.shape[2]))
 

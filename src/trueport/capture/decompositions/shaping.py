@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.indexing import get_item
+from trueport.capture.decompositions.pooling import laid_out
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import GuardOnDataDependentSymNode
@@ -122,9 +123,7 @@ def _unfold(input: torch.Tensor, dimension: int, size: Any, step: Any) -> torch.
     axis = dimension % input.dim()
     starts = torch.arange((input.shape[axis] - size) // step + 1) * step
     index = starts.unsqueeze(1) + torch.arange(size)
-    taken = input.index_select(axis, index.flatten())
-    pieces = taken.reshape((*input.shape[:axis], *index.shape, *input.shape[axis + 1 :]))
-    return pieces.movedim(axis + 1, -1)
+    return laid_out(input, axis, index).movedim(axis + 1, -1)
 
 
 @decomposes(F.pixel_shuffle)
@@ -154,8 +153,8 @@ def _view(self: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
     try:
         return aten.view.default(self, size)  # type: ignore[no-any-return]
     except GuardOnDataDependentSymNode:
-        others: Any = math.prod(length for length in size if not _is_open(length))
-        return self.new_empty([self.numel() // others if _is_open(length) else length for length in size])
+        others: Any = math.prod(length for length in size if not is_left_open(length))
+        return self.new_empty([self.numel() // others if is_left_open(length) else length for length in size])
 
 
 @sizes_of(aten.slice.Tensor)
@@ -174,5 +173,6 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
     return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
 
 
-def _is_open(length: Any) -> bool:
+def is_left_open(length: Any) -> bool:
+    """The size of a reshape that follows from the others."""
     return isinstance(length, int) and length == -1

@@ -97,34 +97,22 @@ def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
 
 @decomposes(aten.histogram.bin_ct)
 def _histogram_of_count(
-    tensor: torch.Tensor,
-    bins: int = 100,
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: int = 100, *, range: Sequence[float] | None = None, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     low, high = _outer_edges(tensor.reshape(-1, 1), range)
-    edges = _even_edges(low[0], high[0], bins)
-    return _histogram(tensor, edges, weight=weight, density=density)
+    return _histogram(tensor, _even_edges(low[0], high[0], bins), **options)
 
 
 @decomposes(aten.histogram.bins_tensor)
 def _histogram(
     tensor: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    counts = _counted(tensor.reshape(-1, 1), [bins], weight, density)
-    return counts, bins
+    return _counted(tensor.reshape(-1, 1), [bins], weight, density), bins
 
 
 @decomposes(aten._histogramdd_bin_edges.default)
 def _histogramdd_edges(
-    tensor: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **_: Any
 ) -> list[torch.Tensor]:
     points = tensor.reshape(-1, tensor.shape[-1])
     low, high = _outer_edges(points, range)
@@ -133,15 +121,9 @@ def _histogramdd_edges(
 
 @decomposes(aten._histogramdd_from_bin_cts.default)
 def _histogramdd_of_counts(
-    tensor: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **options: Any
 ) -> torch.Tensor:
-    edges = _histogramdd_edges(tensor, bins, range=range)
-    return _counted(tensor.reshape(-1, tensor.shape[-1]), edges, weight, density)
+    return _histogramdd(tensor, _histogramdd_edges(tensor, bins, range=range), **options)
 
 
 @decomposes(aten._histogramdd_from_bin_tensors.default)

@@ -24,17 +24,7 @@ from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals.symbolic import is_number, is_traced
 
 
-@traced_for(max)
-def _max(control: Flow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, max, torch.sym_max, args, kwargs)
-
-
-@traced_for(min)
-def _min(control: Flow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, min, torch.sym_min, args, kwargs)
-
-
-def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
+def _extreme(plain: Any, symbolic: Any, control: Flow, *args: Any, **kwargs: Any) -> Any:
     items = args
     if len(args) == 1:
         sequence = control.sequence(args[0])
@@ -48,6 +38,10 @@ def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -
     if key is None and all(map(is_number, items)):
         return functools.reduce(symbolic, items)
     return best(list(zip(items, ranks, strict=True)), None, plain is max)
+
+
+traced_for(max)(functools.partial(_extreme, max, torch.sym_max))
+traced_for(min)(functools.partial(_extreme, min, torch.sym_min))
 
 
 def _own_order(control: Flow, ranks: list[Any]) -> bool:
