@@ -35,6 +35,11 @@ class Value:
     shape: tuple[Size, ...]
     name: str = ""
 
+    @property
+    def has_plain_sizes(self) -> bool:
+        """Whether all its sizes are known now."""
+        return all(isinstance(size, int) for size in self.shape)
+
     def __repr__(self) -> str:
         return f"%{self.name or hex(id(self))[-4:]}:{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
 

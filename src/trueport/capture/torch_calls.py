@@ -34,6 +34,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     share_functional_value,
 )
+from trueport.torch_internals.symbolic import is_symbolic
 
 _OF_WHAT_IS_THERE = frozenset(
     (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
@@ -140,7 +141,7 @@ def _to_list(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return tensor.item()
     first, *sizes = cast("tuple[Any, ...]", tensor.shape)
-    if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
+    if is_symbolic(first) and not holds_symbol(sizes):
         places = _tracer().places
         _tracer().demand.require(places.asking_frame(), places)
         return _left_open_here(TracedList.of_numbers(tensor))

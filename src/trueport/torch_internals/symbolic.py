@@ -75,7 +75,10 @@ def counted(value: Any) -> Any:
 
 
 def same_number(one: Any, other: Any) -> bool:
-    """Whether two numbers are the same in every run, without a question that the trace would note."""
+    """Whether two numbers are the same in every run, without a question that the trace would note.
+
+    `same_number(size, 1)`: the size is known to be 1.
+    """
     first, second = (expr_of(number) if is_symbolic(number) else number for number in (one, other))
     return bool(first == second)
 

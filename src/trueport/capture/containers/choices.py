@@ -21,7 +21,7 @@ from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_o
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic, plain_number, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic, plain_number, same_number, shapes_of
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
@@ -69,7 +69,7 @@ def is_traced_key(key: Any) -> bool:
     if any(map(is_symbolic, _parts(key))):
         return True
     if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
-        return key.dtype in _INTEGERS and all(isinstance(size, int) and size == 1 for size in key.shape)
+        return key.dtype in _INTEGERS and all(same_number(size, 1) for size in key.shape)
     return isinstance(key, (OpenText, Chosen))
 
 

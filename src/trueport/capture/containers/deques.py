@@ -61,7 +61,7 @@ class TracedDeque(TracedList):
         if not self.is_open and not list.__len__(self):
             return
         length = self.length
-        steps = steps % (torch.sym_max(length, 1) if isinstance(length, torch.SymInt) else length)
+        steps = steps % torch.sym_max(length, 1)
         items = TracedList.of(self.held)
         self.hold((items[length - steps :] + items[: length - steps]).held)
 

@@ -21,13 +21,13 @@ from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
-from trueport.capture.containers.splicing import bounds_of, number_of, spliced
+from trueport.capture.containers.splicing import bounds_of, spliced
 from trueport.capture.decompositions.indexing import bounds, plain_slice, within
 from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import is_traced, plain_number
+from trueport.torch_internals.symbolic import is_symbolic, is_traced, plain_number
 
 
 class Unfilled(IndexError):
@@ -132,12 +132,7 @@ class TracedList(HoldingList):
             refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
         count = self.length
         try:
-            if isinstance(index, slice):
-                start, stop = bounds_of(index, count)
-            else:
-                start = number_of(index, count)
-                stop = start + 1
-            parts = spliced(self.held, start, stop, new)
+            parts = spliced(self.held, *bounds_of(index, count), new)
         except NotAlike:
             self._mixed()
         if self.is_open or isinstance(index, slice):
@@ -171,7 +166,7 @@ class TracedList(HoldingList):
 
     def _slice(self, index: slice) -> Any:
         index = plain_slice(index)
-        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in (index.start, index.stop)):
+        if self._parts is None and not any(map(is_symbolic, (index.start, index.stop))):
             return TracedList(list.__getitem__(self, index))
         if index.step == -1 and index.stop == -1:
             return TracedList()
@@ -189,10 +184,9 @@ class TracedList(HoldingList):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
-        traced = _is_traced(index) and not isinstance(index, slice)
-        if self._parts is None and not traced:
+        if self._parts is None and not is_traced(index):
             list.__setitem__(self, index, value)
-        elif traced or isinstance(index, int):
+        elif not isinstance(index, slice):
             self._replace(plain_number(index), value)
         else:
             self._splice(index, held_in(RUNTIME_FUNCTIONS.traced(list)(value)))

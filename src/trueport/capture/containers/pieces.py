@@ -19,6 +19,7 @@ from trueport.capture.containers.splicing import number_of
 from trueport.capture.decompositions.indexing import cut, get_item
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import TRACE
+from trueport.torch_internals.symbolic import is_symbolic, same_number
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Cutting:
             return False
         if isinstance(self.by, (list, tuple)):
             return is_open(self.by)
-        return any(isinstance(n, torch.SymInt) for n in (self.by, self.tensor.shape[self.dim]))
+        return any(map(is_symbolic, (self.by, self.tensor.shape[self.dim])))
 
     def cut(self) -> TracedList:
         made = TracedList.of_rows(self.rows(self.tensor, self.dim % self.tensor.dim(), self.by))
@@ -63,7 +64,7 @@ def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
         edges = torch.cat([torch.zeros(1, dtype=torch.int64), size.whole().cumsum(0)])
         return Pieces(tensor, dim, Listed(edges), edges.shape[0] - 1)
     length: Any = tensor.shape[dim]
-    if isinstance(size, int) and size == 1:
+    if same_number(size, 1):
         return Singles(tensor, dim)
     return Pieces(tensor, dim, Even(size), torch.sym_max((length + size - 1) // size, 1))
 

@@ -155,7 +155,7 @@ def _triangle(function: Callable[..., torch.Tensor], op: OpOverload, inside: Cal
 
     @decomposes(function, op)
     def indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
-        if isinstance(row, int) and isinstance(col, int):
+        if not holds_symbol((row, col)):
             return _known(lambda: function(row, col, offset, dtype=dtype or torch.int64))
         apart = torch.arange(col) - torch.arange(row).unsqueeze(1)
         return inside(apart, offset).nonzero().t().to(dtype or torch.int64)

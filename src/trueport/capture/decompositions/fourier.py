@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from trueport.capture.decompositions.registry import always, decomposes, holds_symbol, number_in
 from trueport.torch_internals import OpOverload, decomposition_of, outside_all_modes
-from trueport.torch_internals.symbolic import same_number
+from trueport.torch_internals.symbolic import is_symbolic, same_number
 
 aten = torch.ops.aten
 
@@ -79,7 +79,7 @@ def _spacing(function: Callable[..., torch.Tensor], places: Callable[[Any], torc
     def frequencies(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
         dtype = dtype or torch.get_default_dtype()
         n = number_in(n)
-        if isinstance(n, int):
+        if not is_symbolic(n):
             with outside_all_modes():
                 return function(n, d, dtype=dtype)
         return torch.mul(places(n).to(dtype), 1.0 / (n * d))

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.capture.graph import flat
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import OpOverload, outside_all_modes, quantised_operators
 
@@ -279,7 +280,7 @@ def after(op: OpOverload, grid: Grid, returned: Any) -> Any:
     if op in _RETURNS_TO_THE_GRID:
         return grid.rounded(returned)
     if op in _KEEPS_THE_GRID:
-        for each in returned if isinstance(returned, (list, tuple)) else [returned]:
+        for each in flat(returned):
             setattr(each, _GRID, grid)
         return returned
     raise CannotBeCarried(

@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import known_to_hold, padded_sequence_of_packed
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 _ROWS = "_trueport_rows"
@@ -53,7 +54,7 @@ def _pad_packed(
     outside = present.reshape(*present.shape, *(1 for _ in data.shape[1:])).logical_not()
     padded = data[places].masked_fill(outside, padding_value)
     missing = total_length - batch_sizes.shape[0]
-    if not (isinstance(missing, int) and missing == 0):
+    if not same_number(missing, 0):
         after = padded.new_full((missing, *padded.shape[1:]), padding_value)
         padded = torch.cat([padded, after])
     return padded.transpose(0, 1) if batch_first else padded, present.sum(0)

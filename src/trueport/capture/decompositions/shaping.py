@@ -16,7 +16,7 @@ from trueport.capture.decompositions.pooling import laid_out
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import GuardOnDataDependentSymNode
-from trueport.torch_internals.symbolic import expr_of, is_symbolic, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of
 
 aten = torch.ops.aten
 
@@ -36,7 +36,7 @@ def _squeeze(tensor: torch.Tensor) -> torch.Tensor:
 @decomposes(aten.squeeze.dim)
 def _squeeze_axis(tensor: torch.Tensor, dim: int) -> Any:
     """An axis of a free size stays, which is wrong where the size is 1: noted, as above."""
-    if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+    if tensor.dim() == 0 or not is_symbolic(tensor.shape[dim]):
         return NotImplemented
     return tensor.squeeze([dim] if tensor.shape[dim] == 1 else [])
 
@@ -56,9 +56,9 @@ def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None
 
 def _broadcast(one: Any, other: Any) -> Any:
     """Of two sizes the one that is not known to be 1; a number rather than a symbol."""
-    if isinstance(one, int):
+    if not is_symbolic(one):
         return other if one == 1 else one
-    return one if isinstance(other, int) and other == 1 else other
+    return one if same_number(other, 1) else other
 
 
 @decomposes(aten.tensor_split.sections)
@@ -87,7 +87,7 @@ def _unsafe_masked_index(
     tensor: torch.Tensor, mask: torch.Tensor, indices: list[torch.Tensor | None], fill: Any
 ) -> torch.Tensor:
     """What is masked may have an index that is none; negative ones count from the end, as in eager's kernel."""
-    if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+    if any(same_number(size, 0) for size in tensor.shape):
         return torch.full_like(mask, fill, dtype=tensor.dtype)
     within = [
         slice(None) if index is None else index.clamp(-size, size - 1)
@@ -163,7 +163,7 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
 
     So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
     """
-    if isinstance(start, torch.SymInt) and isinstance(end, torch.SymInt) and isinstance(step, int) and step == 1:
+    if is_symbolic(start) and is_symbolic(end) and same_number(step, 1):
         shapes, length = shapes_of(start), expr_of(end - start)
         rows = self.shape[dim]
         if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
@@ -175,4 +175,4 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
 
 def is_left_open(length: Any) -> bool:
     """The size of a reshape that follows from the others."""
-    return isinstance(length, int) and length == -1
+    return same_number(length, -1)

@@ -10,6 +10,7 @@ import torch
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 
@@ -138,7 +139,7 @@ def _outer_edges(points: torch.Tensor, given: Sequence[float] | None) -> tuple[t
     if given is not None:
         ends = torch.tensor(list(given), dtype=points.dtype).reshape(-1, 2)
         low, high = ends[:, 0], ends[:, 1]
-    elif isinstance(points.shape[0], int) and points.shape[0] == 0:
+    elif same_number(points.shape[0], 0):
         low, high = points.new_zeros(points.shape[1]), points.new_ones(points.shape[1])
     else:
         low, high = points.amin(0), points.amax(0)

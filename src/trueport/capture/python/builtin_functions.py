@@ -18,7 +18,7 @@ from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.python.number_math import traced_math
 from trueport.capture.recording.flow import Flow
-from trueport.capture.values.chosen import Chosen, each_way, itself, later, made_of, pick
+from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText
@@ -210,9 +210,7 @@ def _divmod(_: Flow, one: Any, other: Any) -> Any:
 
 @traced_for(type)
 def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], Chosen):
-        return args[0].made(type)
-    return type_of(args[0]) if len(args) == 1 else type(*args, **kwargs)
+    return made_of(args[0], type_of) if len(args) == 1 else type(*args, **kwargs)
 
 
 @traced_for(round)
@@ -272,9 +270,7 @@ def _place_of(control: Flow, items: Any, item: Any) -> Any:
 
 @traced_for(isinstance)
 def _isinstance(_: Flow, value: Any, kinds: Any) -> Any:
-    if isinstance(value, Chosen):
-        return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
-    return is_instance(value, kinds)
+    return holds_of(value, lambda candidate: is_instance(candidate, kinds))
 
 
 def type_of(value: Any) -> type:
@@ -295,9 +291,9 @@ def is_instance(value: Any, kinds: Any) -> bool:
 @traced_for(str)
 def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
-    if args and isinstance(args[0], Chosen):
-        return args[0].made(str)
-    return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
+    if args and isinstance(args[0], torch.SymInt):
+        return OpenText.of("", args[0], "")
+    return made_of(args[0], lambda value: str(value, *args[1:], **kwargs)) if args else str(**kwargs)
 
 
 @traced_for(warnings.warn)

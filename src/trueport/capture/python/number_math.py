@@ -81,14 +81,14 @@ def _perm(n: Any, k: Any = None) -> Any:
     """Integers all the way where k is plain; otherwise by logarithms, which give about 14 digits."""
     if k is None:
         return _factorial(n)
-    if isinstance(k, int):
+    if not is_symbolic(k):
         return functools.reduce(lambda ways, i: ways * (n - i), range(k), 1)
     ways = _by(lambda a, b: torch.where(b > a, 0.0, torch.exp(torch.lgamma(a + 1) - torch.lgamma(a - b + 1))))
     return _whole(ways(n, k))
 
 
 def _comb(n: Any, k: Any) -> Any:
-    if isinstance(k, int):
+    if not is_symbolic(k):
         return functools.reduce(lambda ways, i: ways * (n - i) // (i + 1), range(k), 1)
     return _whole(_perm(n, k) / _gamma(k + 1))
 

@@ -89,7 +89,7 @@ class Constants:
 
     def _real(self, argument: Any) -> Any:
         if isinstance(argument, Value):
-            if any(not isinstance(s, int) for s in argument.shape):
+            if not argument.has_plain_sizes:
                 raise _NotConstant
             real = self._evaluate(argument)
             if real.numel() > limits.ELEMENTS_OF_A_CONSTANT:

@@ -13,7 +13,7 @@ import torch
 
 from trueport.capture.decompositions.shaping import is_left_open
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import has_hint, same_number
+from trueport.torch_internals.symbolic import has_hint, is_symbolic, same_number
 
 aten = torch.ops.aten
 
@@ -33,7 +33,7 @@ def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _depends_on_values(size: Any) -> bool:
-    return isinstance(size, torch.SymInt) and not has_hint(size)
+    return is_symbolic(size) and not has_hint(size)
 
 
 def _cancelled(left: list[Any], size: Any) -> bool:

@@ -46,7 +46,7 @@ class SizeValues:
             return None
 
     def _elements(self, value: Value, steps: int) -> Elements:
-        if value.dtype not in _INTEGERS or not all(isinstance(s, int) for s in value.shape) or not steps:
+        if value.dtype not in _INTEGERS or not value.has_plain_sizes or not steps:
             raise _Unknown
         node = self._constants.producer(value)
         if node is None:

@@ -46,6 +46,7 @@ from trueport.torch_internals import (
     symbolic_kernels,
 )
 from trueport.torch_internals.schemas import arguments_of, writes_in_place
+from trueport.torch_internals.symbolic import number_kind
 
 _NUMBERS = (torch.SymInt, torch.SymFloat)
 
@@ -131,9 +132,8 @@ class Tracer(Recording):
         if not arguments_of(op)[0].is_tensor:
             return number
         with self.functionaliser:
-            return torch.scalar_tensor(
-                number, dtype=torch.int64 if isinstance(number, torch.SymInt) else torch.get_default_dtype()
-            )
+            whole = number_kind(number) is int
+            return torch.scalar_tensor(number, dtype=torch.int64 if whole else torch.get_default_dtype())
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
