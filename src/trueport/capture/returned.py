@@ -26,7 +26,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
-from trueport.errors import ExportError
+from trueport.errors import ExportError, refusal
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.load.trees import Repeated
 from trueport.source import Place
@@ -51,9 +51,7 @@ def outputs_of(tracer: Tracer, returned: Any) -> Returned:
     _refuse_unknown(leaves)
     outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
     if not any(is_carried(output.value) for output in outputs):
-        raise ExportError(
-            [OutputType(message="forward returns no tensor and no number", fix="return what it computes")]
-        )
+        raise refusal(OutputType(message="forward returns no tensor and no number", fix="return what it computes"))
     return Returned(outputs, structure)
 
 
@@ -148,13 +146,11 @@ def _made_at(tracer: Tracer, items: TracedList) -> Place | None:
 
 
 def _refuse(items: TracedList, why: str) -> NoReturn:
-    raise ExportError(
-        [
-            OpenLength(
-                message=f"forward returns a list whose length is known only when the model runs, and {why}",
-                place=items.place,
-                label="leaves the length open",
-                fix="return one tensor: torch.stack(items) or torch.cat(items)",
-            )
-        ]
+    raise refusal(
+        OpenLength(
+            message=f"forward returns a list whose length is known only when the model runs, and {why}",
+            place=items.place,
+            label="leaves the length open",
+            fix="return one tensor: torch.stack(items) or torch.cat(items)",
+        )
     )

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.holding import HoldingList
-from trueport.capture.containers.parts import Items
 from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
+from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, spliced
@@ -121,7 +121,7 @@ class TracedList(HoldingList):
         item = self[index]
         last = self.held.parts[-1]
         if index == -1 and last.plain is not None:
-            self.hold(ListParts((*self.held.parts[:-1], Items(last.plain[:-1]))))
+            self.hold(ListParts((*self.held.parts[:-1], PlainItems(last.plain[:-1]))))
             return item
         self._splice(index, ListParts.plain(()))
         return item

@@ -18,7 +18,7 @@ from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
 
 
-class Items(tuple[Any, ...]):
+class PlainItems(tuple[Any, ...]):
     """Items whose number is plain."""
 
     @property
@@ -33,8 +33,8 @@ class Items(tuple[Any, ...]):
     def length(self) -> Any:
         return len(self)
 
-    def mapped(self, function: Callable[[Any], Any]) -> Items:
-        return Items(map(function, self))
+    def mapped(self, function: Callable[[Any], Any]) -> PlainItems:
+        return PlainItems(map(function, self))
 
     def same_as(self, other: Part) -> bool:
         return other.plain is not None and len(self) == len(other.plain) and all(map(operator.is_, self, other.plain))
@@ -58,7 +58,7 @@ class Items(tuple[Any, ...]):
         return self
 
 
-Part: TypeAlias = Items | Rows
+Part: TypeAlias = PlainItems | Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class ListParts:
 
     @classmethod
     def plain(cls, items: Iterable[Any]) -> ListParts:
-        return cls((Items(items),))
+        return cls((PlainItems(items),))
 
     @property
     def items(self) -> tuple[Any, ...] | None:
@@ -88,11 +88,11 @@ class ListParts:
         return next((part for part in self.parts if isinstance(part, NoRows)), None)
 
     def plus(self, items: Iterable[Any]) -> ListParts:
-        *before, last = self.parts or (Items(),)
-        added = Items(items)
+        *before, last = self.parts or (PlainItems(),)
+        added = PlainItems(items)
         if last.plain is None:
             return ListParts((*self.parts, added)) if added else self
-        return ListParts((*before, Items((*last.plain, *added))))
+        return ListParts((*before, PlainItems((*last.plain, *added))))
 
     def then(self, other: ListParts) -> ListParts:
         whole = self

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.parts import Items, ListParts, Part
+from trueport.capture.containers.parts import ListParts, Part, PlainItems
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals.symbolic import plain_number, same_number
@@ -41,4 +41,4 @@ def spliced(items: ListParts, start: Any, stop: Any, new: ListParts) -> ListPart
 
 
 def _part(rows: Rows, start: Any, stop: Any) -> Part:
-    return Items() if same_number(stop, 0) else rows.part(start, stop)
+    return PlainItems() if same_number(stop, 0) else rows.part(start, stop)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.load.structures import Structure, flatten
 from trueport.source import Place
 from trueport.torch_internals.symbolic import is_traced, same_value
@@ -46,14 +46,12 @@ class TakenOut:
     def refuse_changed(self) -> None:
         changed = next((each for each in self.taken if each.is_changed), None)
         if changed is not None:
-            raise ExportError(
-                [
-                    OpenLength(
-                        message="an item of a list whose length is known only when the model runs is changed after"
-                        " it was taken out of the list",
-                        place=changed.place,
-                        label="the change does not reach the list",
-                        fix="make a new list of the changed items, or put each back: items[i] = item",
-                    )
-                ]
+            raise refusal(
+                OpenLength(
+                    message="an item of a list whose length is known only when the model runs is changed after"
+                    " it was taken out of the list",
+                    place=changed.place,
+                    label="the change does not reach the list",
+                    fix="make a new list of the changed items, or put each back: items[i] = item",
+                )
             )

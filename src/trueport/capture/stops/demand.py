@@ -18,7 +18,7 @@ from trueport.capture.stops.lookahead import Lookahead
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
@@ -280,18 +280,16 @@ class Demand:
             self._rewriting.add(needed.code, (*needed.roots, model))
         except Refused as refused:
             where = needed.place.where
-            raise ExportError(
-                [
-                    CannotRewrite(
-                        message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
-                        place=needed.place,
-                        label="decided when the model runs",
-                        also=(Label(Where(where.file, refused.line), refused.why),)
-                        if where and refused.line != where.line
-                        else (),
-                        fix=refused.instead,
-                    )
-                ]
+            raise refusal(
+                CannotRewrite(
+                    message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
+                    place=needed.place,
+                    label="decided when the model runs",
+                    also=(Label(Where(where.file, refused.line), refused.why),)
+                    if where and refused.line != where.line
+                    else (),
+                    fix=refused.instead,
+                )
             ) from None
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from trueport.capture.stops.places import Places
 from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.functions import Refused, find_definition, function_around
 from trueport.rewrite.running.asking import TRACE, UNBOUND
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
@@ -71,17 +71,15 @@ def refuse_if_caught(kind: type[Exception], places: Places) -> None:
     caught = catcher(kind, places)
     if caught is None and not issubclass(kind, StopIteration):
         return
-    raise ExportError(
-        [
-            ArmDropped(
-                message=f"a traced value decides whether {kind.__name__} is raised, and the code around it goes on",
-                place=places.here(),
-                severity=Severity.ERROR,
-                label="raises or not when the model runs",
-                also=(Label(caught.where, "caught here"),) if caught is not None else (),
-                fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
-            )
-        ]
+    raise refusal(
+        ArmDropped(
+            message=f"a traced value decides whether {kind.__name__} is raised, and the code around it goes on",
+            place=places.here(),
+            severity=Severity.ERROR,
+            label="raises or not when the model runs",
+            also=(Label(caught.where, "caught here"),) if caught is not None else (),
+            fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
+        )
     )
 
 
