@@ -85,6 +85,13 @@ def symbols_of(argument: Any) -> Set[sympy.Basic]:
     return expr.free_symbols if isinstance(expr, sympy.Basic) else frozenset()
 
 
+def bound_by(output: Any) -> Set[sympy.Basic]:
+    """The symbols that an output of a node can give their meaning: as the number that it is, or as one of its sizes."""
+    if isinstance(output, Value):
+        return {size for size in output.shape if isinstance(size, sympy.Symbol)}
+    return symbols_of(output)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class OpenItems:
     """One leaf of every item of a list that forward returns and whose length is open.

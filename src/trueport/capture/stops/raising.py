@@ -184,8 +184,9 @@ def _handles(node: ast.AST) -> bool:
 
 def _named(expression: ast.expr, frame: FrameType) -> Any:
     """What a dotted name stands for in a frame; None where that cannot be told."""
-    if isinstance(expression, ast.Attribute):
-        return getattr(_named(expression.value, frame), expression.attr, None)
-    if not isinstance(expression, ast.Name):
-        return None
-    return {**frame.f_globals, **frame.f_locals}.get(expression.id)
+    match expression:
+        case ast.Attribute(value=owner, attr=name):
+            return getattr(_named(owner, frame), name, None)
+        case ast.Name(id=name):
+            return {**frame.f_globals, **frame.f_locals}.get(name)
+    return None
