@@ -13,11 +13,10 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import TracedList, is_open
-from trueport.capture.containers.rows import Column, ItemShape, NotAlike, Rows
+from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
 from trueport.capture.decompositions.indexing import cut, get_item
-from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals.symbolic import is_symbolic, same_number
 
@@ -79,8 +78,7 @@ def _chunk(tensor: torch.Tensor, dim: int, chunks: Any) -> Rows:
 
 def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
     rows = tensor.movedim(dim, 0)
-    column = Column(tensor.dtype, tuple(rows.shape[1:]))
-    return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+    return Rows(ItemShape.of_tensors(tensor, rows.shape[1:]), (rows,))
 
 
 class Singles(Rows):
@@ -88,8 +86,7 @@ class Singles(Rows):
 
     def __init__(self, tensor: torch.Tensor, dim: int) -> None:
         rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
-        column = Column(tensor.dtype, tuple(rows.shape[1:]))
-        super().__init__(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+        super().__init__(ItemShape.of_tensors(tensor, rows.shape[1:]), (rows,))
         self.as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
 
     def onto(self, shape: ItemShape) -> Rows:
@@ -129,8 +126,8 @@ class Pieces(Rows):
     def __init__(
         self, tensor: torch.Tensor, dim: int, by: Even | Listed, count: Any, first: Any = 0, step: int = 1
     ) -> None:
-        sizes = tuple(None if axis == dim else s for axis, s in enumerate(tensor.shape))
-        super().__init__(ItemShape(flatten(tensor, "item")[1], (Column(tensor.dtype, sizes),)), ())
+        sizes = (None if axis == dim else s for axis, s in enumerate(tensor.shape))
+        super().__init__(ItemShape.of_tensors(tensor, sizes), ())
         self._tensor, self._dim, self._by, self._count = tensor, dim, by, count
         self._first, self._step = first, step
 

@@ -204,6 +204,11 @@ class ItemShape:
             raise NotAlike
         return shape
 
+    @classmethod
+    def of_tensors(cls, like: torch.Tensor, sizes: Iterable[Any]) -> ItemShape:
+        """Of items that are a tensor each, of one dtype."""
+        return cls(flatten(like, "item")[1], (Column(like.dtype, tuple(sizes)),))
+
     def _allowing(self, structure: Structure, values: list[Any], is_inner: IsInner) -> ItemShape:
         if not structure.same_as(self.structure):
             raise NotAlike

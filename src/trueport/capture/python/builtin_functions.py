@@ -229,16 +229,6 @@ def _to_even(number: Any, step: int) -> Any:
     return (low + int(rest * 2 > step or (rest * 2 == step and low % 2 == 1))) * step
 
 
-@traced_for(operator.truth)
-def _truth(control: Flow, value: Any) -> Any:
-    return as_bool(control, value)
-
-
-@traced_for(operator.not_)
-def _not(control: Flow, value: Any) -> Any:
-    return as_bool(control, control.negate(value))
-
-
 @traced_for(operator.index)
 def _index_of(control: Flow, value: Any) -> Any:
     return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
@@ -249,23 +239,14 @@ def _comparing(word: str) -> Builtin:
     return lambda _control, left, right: getattr(RUNTIME_FUNCTIONS, word)(left, right)
 
 
-for _word in ("lt", "le", "gt", "ge"):
-    traced_for(getattr(operator, _word))(_comparing(_word))
-
-
-@traced_for(operator.contains)
-def _contains(_: Flow, container: Any, item: Any) -> Any:
-    return RUNTIME_FUNCTIONS.in_(item, container)
-
-
-@traced_for(operator.countOf)
-def _count_of(control: Flow, items: Any, item: Any) -> Any:
-    return _count(control, list(items).count, item)
-
-
-@traced_for(operator.indexOf)
-def _place_of(control: Flow, items: Any, item: Any) -> Any:
-    return _index(control, list(items).index, item)
+_TRACED |= {
+    operator.truth: as_bool,
+    operator.not_: lambda control, value: as_bool(control, control.negate(value)),
+    **{getattr(operator, word): _comparing(word) for word in ("lt", "le", "gt", "ge")},
+    operator.contains: lambda _control, container, item: RUNTIME_FUNCTIONS.in_(item, container),
+    operator.countOf: lambda control, items, item: _count(control, list(items).count, item),
+    operator.indexOf: lambda control, items, item: _index(control, list(items).index, item),
+}
 
 
 @traced_for(isinstance)
