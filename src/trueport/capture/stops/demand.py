@@ -75,10 +75,10 @@ class Demand:
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.
         branches = not isinstance(expr, sympy.Expr) and all(s in sizes for s in expr.free_symbols)
-        if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
+        if branches and not self._libraries and Where.of(frame.f_code).is_installed:
             return True
         needed = None
-        if Where(frame.f_code.co_filename, 1).is_standard:  # written for plain numbers: what calls it can do otherwise
+        if Where.of(frame.f_code).is_standard:  # written for plain numbers: what calls it can do otherwise
             needed = self._needs(next(places.users_frames(), None), places)
         needed = needed or self._needs(frame, places)
         if needed is None:
@@ -185,7 +185,7 @@ class Demand:
             place = place_of(failure.__traceback__, places)
             self._raise(StartsAgain("a traced number reached a function under a cache: caches are gone round", place))
         walked = (f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code))
-        frames = [frame for frame in walked if not Where(frame.f_code.co_filename, 1).is_standard]
+        frames = [frame for frame in walked if not Where.of(frame.f_code).is_standard]
         if frames:
             self.require(frames[-1], places, place_of(failure.__traceback__, places))
 
@@ -294,7 +294,7 @@ class Demand:
 
 
 def _at(code: CodeType, line: int) -> Place:
-    return Place((Where(code.co_filename, line, code.co_qualname),))
+    return Place((Where.of(code, line),))
 
 
 def _roots(frame: FrameType) -> tuple[Any, ...]:

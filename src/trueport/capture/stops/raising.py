@@ -110,7 +110,7 @@ def catcher(kind: type[Exception], places: Places) -> Catcher | None:
             for attempt in attempts_around(source, frame.f_lineno):
                 line = _catching_line(attempt, names, frame, places)
                 if line is not None:
-                    where = Where(file, line, frame.f_code.co_qualname)
+                    where = Where.of(frame.f_code, line)
                     loops += ((file, at) for at in loops_around(source, frame.f_lineno, attempt.lineno))
                     return Catcher(
                         frame.f_code, attempt.lineno, where, next((loop for loop in loops if loop in entered), None)
