@@ -34,7 +34,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     share_functional_value,
 )
-from trueport.torch_internals.symbolic import is_symbolic
+from trueport.torch_internals.symbolic import is_single, is_symbolic
 
 _OF_WHAT_IS_THERE = frozenset(
     (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
@@ -161,7 +161,7 @@ def _in_pieces(cutting: Callable[..., Cutting], *functions: Callable[..., Any]) 
 def _pieces(cutting: Callable[..., Cutting], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
     given = cutting(*args, **kwargs)
-    if isinstance(given.by, torch.Tensor) and given.by.dim() == 0:
+    if is_single(given.by):
         given = replace(given, by=given.by.item())
     if not given.is_open:
         return NotImplemented

@@ -64,6 +64,11 @@ def number_kind(value: object) -> type[bool] | type[int] | type[float] | None:
     return next((kind for kind, kinds in _KINDS.items() if isinstance(value, kinds)), None)
 
 
+def is_single(value: object) -> bool:
+    """Whether it is a tensor of one value, without axes."""
+    return isinstance(value, torch.Tensor) and value.dim() == 0
+
+
 def plain_number(value: Any) -> Any:
     """A tensor of one element as the number that `.item()` gives."""
     return value.item() if isinstance(value, torch.Tensor) else value

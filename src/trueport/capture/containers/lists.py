@@ -117,7 +117,8 @@ class TracedList(HoldingList):
             if not list.__len__(self):
                 self._unfilled()
             return list.pop(self, index)
-        self._must_hold_some()
+        if self.is_open:
+            fails_unless(lambda: self.length > 0, IndexError)
         item = self[index]
         last = self.held.parts[-1]
         if index == -1 and last.plain is not None:
@@ -131,10 +132,8 @@ class TracedList(HoldingList):
         if isinstance(index, slice) and index.step not in (None, 1):
             refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
         count = self.length
-        try:
+        with self.alike():
             parts = spliced(self.held, *bounds_of(index, count), new)
-        except NotAlike:
-            self._mixed()
         if self.is_open or isinstance(index, slice):
             self.hold(parts)
         else:
@@ -156,10 +155,6 @@ class TracedList(HoldingList):
         fails_unless(lambda: within(index, self.length), IndexError)
         return self.rows().at(index)
 
-    def _must_hold_some(self) -> None:
-        if self.is_open:
-            fails_unless(lambda: self.length > 0, IndexError)
-
     def _unfilled(self) -> None:
         if TRACE.trace is not None:
             raise Unfilled("list index out of range")
@@ -176,10 +171,8 @@ class TracedList(HoldingList):
             return backwards
         if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
-        try:
+        with self.alike():
             part = self.rows().part(index.start, index.stop)
-        except NotAlike:
-            return self._mixed()
         return self._shown_as_this(TracedList.of_rows(part) if index.step in (None, 1) else _every(part, index.step))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -226,13 +219,11 @@ class TracedList(HoldingList):
         if self._parts is None:
             list.reverse(self)
             return
-        rows, trace = self.rows(), TRACE.trace
+        rows = self.rows()
         try:
             self.hold(ListParts((rows.backwards(),)))
         except NotAlike:
-            assert trace is not None
-            from_the_end = OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i))
-            self.hold(trace.collect(from_the_end, lambda item: item).held)
+            self.hold(OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i)).collected().held)
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         return refuse(
@@ -305,9 +296,8 @@ class TracedList(HoldingList):
 
 def _every(rows: Rows, step: int) -> TracedList:
     """The first of each `step` items."""
-    trace: Any = TRACE.trace
     picked = OpenSequence((rows.length + step - 1) // step, lambda i: rows.at(i * step))
-    return TracedList.of(trace.collect(picked, lambda item: item).held)
+    return TracedList.of(picked.collected().held)
 
 
 def _is_traced(index: Any) -> bool:

@@ -17,7 +17,6 @@ from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
 from trueport.capture.decompositions.indexing import cut, get_item
-from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals.symbolic import is_symbolic, same_number
 
 
@@ -184,9 +183,7 @@ class Pieces(Rows):
         """One after the other, with a table of their sizes."""
         self.read()
         if (whole := self.whole_and_lengths()) is None:
-            trace: Any = TRACE.trace
-            collected = trace.collect(OpenSequence(self._count, self.at), lambda item: item)
-            return tuple(collected.held.rows(self.shape).tensors)
+            return tuple(OpenSequence(self._count, self.at).collected().held.rows(self.shape).tensors)
         taken, _, lengths = whole
         sizes = [
             lengths if axis == self._dim else torch.full_like(lengths, size)

@@ -39,6 +39,11 @@ class OpenSequence:
     def sequence(self) -> OpenSequence:
         return self
 
+    def collected(self) -> Any:
+        """Its items, in a list of open length."""
+        trace: Any = TRACE.trace
+        return trace.collect(self, lambda item: item)
+
     def __iter__(self) -> Any:
         return refuse(
             "this code goes through something whose length is known only when the model runs",

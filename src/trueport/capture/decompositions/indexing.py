@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
-from trueport.torch_internals.symbolic import counted, plain_number
+from trueport.torch_internals.symbolic import counted, is_single, plain_number
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
 _MASKS = (torch.bool, torch.uint8)
@@ -28,12 +28,12 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 def _is_single(item: Any) -> bool:
     """A tensor of one integer selects like a number; torch reads its value to do so."""
-    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _INTEGERS
+    return is_single(item) and item.dtype in _INTEGERS
 
 
 def _is_single_mask(item: Any) -> bool:
     """A mask of no axes, `y[total > 0] = 1`: it makes an axis, of one row or of none."""
-    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _MASKS
+    return is_single(item) and item.dtype in _MASKS
 
 
 def bounds(item: Any) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ from torch import nn
 
 from trueport.capture.graph import flat
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import is_symbolic
+from trueport.torch_internals.symbolic import is_single, is_symbolic
 
 F = TypeVar("F", bound=Callable[..., Any])
 When = Callable[[Sequence[Any]], bool]
@@ -170,7 +170,7 @@ def is_or_holds_single(value: Any) -> bool:
     """A tensor of one value, or a list with one in it."""
     if type(value) in (list, tuple):
         return any(map(is_or_holds_single, value))
-    return isinstance(value, torch.Tensor) and value.dim() == 0
+    return is_single(value)
 
 
 def number_in(value: Any) -> Any:

@@ -72,7 +72,7 @@ def rows_of(control: Flow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Te
         return items, itself
     items = as_list(items)
     if not is_open(items):
-        items = control.collect(control.sequence(items), itself)
+        items = control.sequence(items).collected()
     column, _ = items.rows().only
     return items.whole(), itself if column.number is None else torch.Tensor.item
 
@@ -178,7 +178,7 @@ def _all_of(control: Flow, items: Any, sequence: OpenSequence) -> Any:
     elif isinstance(items, torch.Tensor):
         made = unbind(items).cut()
     else:
-        made = control.collect(sequence, itself)
+        made = sequence.collected()
     made.stands_for = list
     return made
 
