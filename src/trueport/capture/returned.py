@@ -15,7 +15,6 @@ import torch
 
 from trueport.capture.containers.dicts import first_open_dict
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.pieces import Pieces, Singles
 from trueport.capture.containers.rows import Column, NotAlike, Rows
 from trueport.capture.containers.sequences import StandIn
 from trueport.capture.graph import GraphOutput, OpenItems, is_carried
@@ -128,8 +127,7 @@ def _items(
 ) -> OpenItems:
     place = items.place
     read = partial(tracer.value_read, place=place)
-    pieces = rows.as_pieces if isinstance(rows, Singles) else rows
-    if isinstance(pieces, Pieces) and (cut := pieces.whole_and_lengths()) is not None:
+    if (cut := rows.whole_and_lengths()) is not None:
         tensor, axis, lengths = cut
         return OpenItems(read(tensor), axis, read(lengths), place=place)
     values = [read(tensor) for tensor in tensors]

@@ -86,7 +86,10 @@ class Singles(Rows):
     def __init__(self, tensor: torch.Tensor, dim: int) -> None:
         rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
         super().__init__(ItemShape.of_tensors(tensor, rows.shape[1:]), (rows,))
-        self.as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
+        self._as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
+
+    def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
+        return self._as_pieces.whole_and_lengths()
 
     def onto(self, shape: ItemShape) -> Rows:
         return self if shape.same_as(self.shape) else super().onto(shape)
@@ -168,8 +171,6 @@ class Pieces(Rows):
         return self if shape.same_as(self.shape) else Rows(self.shape, self.tensors).onto(shape)
 
     def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
-        """All of them as one tensor, the axis along which it is to be cut, and how long each is; None where they do not
-        lie in their order in the tensor."""
         if self._step != 1:
             return None
         self.read()

@@ -349,6 +349,11 @@ class Rows:
             raise NotAlike
         return Rows(self.shape, tuple(tensor.flip(0) for tensor in self.read().tensors))
 
+    def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
+        """Pieces of one tensor: all of it, the axis along which it is to be cut, and how long each is; None where that
+        is not what the items are, or where they do not lie in their order in the tensor."""
+        return None
+
     def exactly(self, count: int) -> list[Any]:
         """All items, where there are so many."""
         return [self.at(i) for i in range(count)]
