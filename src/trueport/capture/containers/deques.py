@@ -27,10 +27,8 @@ class TracedDeque(TracedList):
         """`isinstance(q, deque)` holds in any code."""
         return deque
 
-    def holding(self, parts: ListParts) -> TracedDeque:
-        made = TracedDeque(maxlen=self.maxlen)
-        made.hold(parts)
-        return made
+    def empty(self) -> TracedDeque:
+        return TracedDeque(maxlen=self.maxlen)
 
     def extend(self, items: Iterable[Any]) -> None:
         super().extend(items)

@@ -51,10 +51,6 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
     def of_rows(cls, rows: Rows) -> Self:
         return cls.of(ListParts((rows,)))
 
-    def holding(self, parts: ListParts) -> Self:
-        """Another of its kind."""
-        return type(self).of(parts)
-
     @classmethod
     def of_numbers(cls, tensor: torch.Tensor) -> Self:
         """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""

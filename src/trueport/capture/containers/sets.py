@@ -41,12 +41,6 @@ class TracedSet(set, TracedContainer):  # type: ignore[type-arg]
         if self._unsure is None:
             set.update(self, held)
 
-    def holding(self, held: Any) -> TracedSet:
-        """Another of its kind."""
-        made = TracedSet()
-        made.hold(held)
-        return made
-
     def must_be_sure(self) -> None:
         if self._unsure is not None:
             self._unsure.why.complain()
