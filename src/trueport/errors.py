@@ -35,3 +35,8 @@ class UsageError(ExportError):
 
 class Unwinding(BaseException):
     """Raised by us to leave the user's code, and caught by us further out. No `except Exception` of theirs stops it."""
+
+
+def refusal(found: Diagnostic) -> ExportError:
+    """The export is refused for one reason."""
+    return ExportError([found])

@@ -8,7 +8,7 @@ dependent size), or as a number that a node or an input yields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from types import CodeType, FunctionType
@@ -35,8 +35,17 @@ class Value:
     shape: tuple[Size, ...]
     name: str = ""
 
+    @property
+    def has_plain_sizes(self) -> bool:
+        """Whether all its sizes are known now."""
+        return all(isinstance(size, int) for size in self.shape)
+
     def __repr__(self) -> str:
         return f"%{self.name or hex(id(self))[-4:]}:{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
+
+
+DTYPES: Mapping[type, torch.dtype] = {int: torch.int64, float: torch.float64, bool: torch.bool}
+"""What a Python number is as a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,39 @@ class Number:
 
     @property
     def dtype(self) -> torch.dtype:
-        return {int: torch.int64, float: torch.float64, bool: torch.bool}[self.kind]
+        return DTYPES[self.kind]
+
+
+def flat(argument: Any) -> Iterator[Any]:
+    """What lists and tuples within each other hold, one after the other: calls are given such, and return them."""
+    if isinstance(argument, (list, tuple)):
+        for part in argument:
+            yield from flat(part)
+    else:
+        yield argument
+
+
+def mapped(argument: Any, function: Callable[[Any], Any]) -> Any:
+    """The same lists and tuples, with what a function makes of each thing in them."""
+    if not isinstance(argument, (list, tuple)):
+        return function(argument)
+    make = getattr(argument, "_make", type(argument))  # as a named tuple is made
+    return make([mapped(part, function) for part in argument])
+
+
+def symbols_of(argument: Any) -> Set[sympy.Basic]:
+    """The symbols that a number, a size, or the sizes of a value speak of."""
+    if isinstance(argument, Value):
+        return {symbol for size in argument.shape for symbol in symbols_of(size)}
+    expr = argument.expr if isinstance(argument, Number) else argument
+    return expr.free_symbols if isinstance(expr, sympy.Basic) else frozenset()
+
+
+def bound_by(output: Any) -> Set[sympy.Basic]:
+    """The symbols that an output of a node can give their meaning: as the number that it is, or as one of its sizes."""
+    if isinstance(output, Value):
+        return {size for size in output.shape if isinstance(size, sympy.Symbol)}
+    return symbols_of(output)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,6 +8,7 @@ and knows what it counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class Limit(int):
@@ -29,6 +30,11 @@ class Limit(int):
     @property
     def facts(self) -> Mapping[str, str]:
         return {"limit": self.name, "most": str(int(self))}
+
+
+def told(limit: Limit | None) -> dict[str, Any]:
+    """What a diagnostic says of the limit that it comes from, if it does from one."""
+    return {} if limit is None else {"seen": (limit.reached,), "facts": limit.facts}
 
 
 # --- traces of one export

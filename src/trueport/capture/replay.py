@@ -13,8 +13,9 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value
+from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, mapped
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.symbolic import plain_number
 
 Watch = Callable[[Node, Sequence[Any]], None]
 
@@ -95,7 +96,7 @@ class Replay:
     def bind(self, output: Value | Number, result: Any) -> None:
         """Give a value its tensor, and the symbols that first appear in its sizes their numbers."""
         if isinstance(output, Number):
-            plain = result.item() if isinstance(result, torch.Tensor) else result
+            plain = plain_number(result)
             assert isinstance(output.expr, sympy.Symbol)
             self.symbols[output.expr] = sympy.Float(plain) if isinstance(plain, float) else sympy.Integer(int(plain))
             return
@@ -114,13 +115,14 @@ class Replay:
                 self.symbols[unknown[0]] = sympy.Integer(int(solutions[0]))
 
     def read(self, argument: Any) -> Any:
+        return mapped(argument, self._one)
+
+    def _one(self, argument: Any) -> Any:
         if isinstance(argument, Value):
             return self.tensors[argument]
         if isinstance(argument, Number):
             # `doit`: torch's Max(-5, 5), in what was a larger expression, is not worked out by itself.
             return argument.kind(argument.expr.xreplace(self.symbols).doit())
-        if isinstance(argument, (tuple, list)):
-            return type(argument)(self.read(a) for a in argument)
         return self._items(argument) if isinstance(argument, OpenItems) else argument
 
     def _items(self, items: OpenItems) -> Any:

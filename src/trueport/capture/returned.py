@@ -15,7 +15,6 @@ import torch
 
 from trueport.capture.containers.dicts import first_open_dict
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.pieces import Pieces, Singles
 from trueport.capture.containers.rows import Column, NotAlike, Rows
 from trueport.capture.containers.sequences import StandIn
 from trueport.capture.graph import GraphOutput, OpenItems, is_carried
@@ -26,10 +25,11 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
-from trueport.errors import ExportError
+from trueport.errors import ExportError, refusal
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.load.trees import Repeated
 from trueport.source import Place
+from trueport.torch_internals.symbolic import is_symbolic
 
 _UNREADABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
 """Dtypes of which ONNX Runtime hands a tensor over, and no sequence."""
@@ -50,9 +50,7 @@ def outputs_of(tracer: Tracer, returned: Any) -> Returned:
     _refuse_unknown(leaves)
     outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
     if not any(is_carried(output.value) for output in outputs):
-        raise ExportError(
-            [OutputType(message="forward returns no tensor and no number", fix="return what it computes")]
-        )
+        raise refusal(OutputType(message="forward returns no tensor and no number", fix="return what it computes"))
     return Returned(outputs, structure)
 
 
@@ -96,9 +94,7 @@ def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
 def _output_value(tracer: Tracer, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return tracer.value_read(value)
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return tracer.symbols.number_of(value)
-    return value
+    return tracer.symbols.number_of(value) if is_symbolic(value) else value
 
 
 # --- lists of open length
@@ -131,8 +127,7 @@ def _items(
 ) -> OpenItems:
     place = items.place
     read = partial(tracer.value_read, place=place)
-    pieces = rows.as_pieces if isinstance(rows, Singles) else rows
-    if isinstance(pieces, Pieces) and (cut := pieces.whole_and_lengths()) is not None:
+    if (cut := rows.whole_and_lengths()) is not None:
         tensor, axis, lengths = cut
         return OpenItems(read(tensor), axis, read(lengths), place=place)
     values = [read(tensor) for tensor in tensors]
@@ -149,13 +144,11 @@ def _made_at(tracer: Tracer, items: TracedList) -> Place | None:
 
 
 def _refuse(items: TracedList, why: str) -> NoReturn:
-    raise ExportError(
-        [
-            OpenLength(
-                message=f"forward returns a list whose length is known only when the model runs, and {why}",
-                place=items.place,
-                label="leaves the length open",
-                fix="return one tensor: torch.stack(items) or torch.cat(items)",
-            )
-        ]
+    raise refusal(
+        OpenLength(
+            message=f"forward returns a list whose length is known only when the model runs, and {why}",
+            place=items.place,
+            label="leaves the length open",
+            fix="return one tensor: torch.stack(items) or torch.cat(items)",
+        )
     )

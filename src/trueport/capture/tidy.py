@@ -16,42 +16,27 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Node, Number, Region, Value
+from trueport.capture.graph import Control, Node, Number, Region, Value, bound_by, flat, symbols_of
 
 
 @dataclass
 class _Wanted:
     """What is read later: values, and symbols of sizes and numbers."""
 
-    sources: Set[Value]
-    """The values that have some size first."""
+    sources: Set[Value | Number]
+    """The values that have some size first, and numbers."""
     values: set[Value] = field(default_factory=set)
     symbols: set[sympy.Basic] = field(default_factory=set)
 
     def read(self, argument: Any) -> None:
-        if isinstance(argument, Value):
-            self.values.add(argument)
-            self.read_sizes(argument)
-        elif isinstance(argument, Number):
-            self.symbols |= argument.expr.free_symbols
-        elif isinstance(argument, (tuple, list)):
-            for item in argument:
-                self.read(item)
-
-    def read_sizes(self, value: Value) -> None:
-        for size in value.shape:
-            if isinstance(size, sympy.Expr):
-                self.symbols |= size.free_symbols
+        for each in flat(argument):
+            self.symbols |= symbols_of(each)
+            if isinstance(each, Value):
+                self.values.add(each)
 
     def has(self, output: Any) -> bool:
         """Whether an output is read, or is where a symbol that is read comes from."""
-        if isinstance(output, Number):
-            return bool(output.expr.free_symbols & self.symbols)
-        if isinstance(output, Value):
-            return output in self.values or (
-                output in self.sources and any(s in self.symbols for s in output.shape if isinstance(s, sympy.Symbol))
-            )
-        return False
+        return output in self.values or (output in self.sources and not self.symbols.isdisjoint(bound_by(output)))
 
     def add(self, other: _Wanted) -> None:
         self.values |= other.values
@@ -63,19 +48,16 @@ def tidy(root: Region) -> Region:
     return _tidied_region(root, root.outputs, _sources(root, frozenset()))[0]
 
 
-def _sources(region: Region, known: Set[sympy.Basic]) -> set[Value]:
-    """The values of a region, and of those in it, that have a size which nothing before them has."""
-    found: set[Value] = set()
+def _sources(region: Region, known: Set[sympy.Basic]) -> set[Value | Number]:
+    """The values of a region, and of those in it, that have a size which nothing before them has, and all numbers."""
+    found: set[Value | Number] = set()
     here = set(known)
 
     def note(value: Any) -> None:
-        if isinstance(value, Number):
-            here.update(value.expr.free_symbols)
-        elif isinstance(value, Value):
-            new = {size for size in value.shape if isinstance(size, sympy.Symbol)} - here
-            if new:
-                found.add(value)
-                here.update(new)
+        new = bound_by(value)
+        if isinstance(value, Number) or not new <= here:
+            found.add(value)
+            here.update(new)
 
     for param in region.params:
         note(param)
@@ -87,7 +69,7 @@ def _sources(region: Region, known: Set[sympy.Basic]) -> set[Value]:
     return found
 
 
-def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value]) -> tuple[Region, _Wanted]:
+def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value | Number]) -> tuple[Region, _Wanted]:
     """A region that yields `outputs` only, and what it reads, of itself and of the scopes around it."""
     wanted = _Wanted(sources)
     wanted.read(list(outputs))
@@ -101,7 +83,7 @@ def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value]) 
         wanted.read(tuple(left.kwargs.values()))
         for output in left.outputs:
             if isinstance(output, Value):
-                wanted.read_sizes(output)
+                wanted.symbols |= symbols_of(output)
     return Region(list(region.params), kept[::-1], list(outputs)), wanted
 
 

@@ -34,6 +34,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     share_functional_value,
 )
+from trueport.torch_internals.symbolic import is_single, is_symbolic
 
 _OF_WHAT_IS_THERE = frozenset(
     (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
@@ -140,7 +141,7 @@ def _to_list(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return tensor.item()
     first, *sizes = cast("tuple[Any, ...]", tensor.shape)
-    if isinstance(first, torch.SymInt) and all(isinstance(size, int) for size in sizes):
+    if is_symbolic(first) and not holds_symbol(sizes):
         places = _tracer().places
         _tracer().demand.require(places.asking_frame(), places)
         return _left_open_here(TracedList.of_numbers(tensor))
@@ -160,7 +161,7 @@ def _in_pieces(cutting: Callable[..., Cutting], *functions: Callable[..., Any]) 
 def _pieces(cutting: Callable[..., Cutting], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The pieces of a tensor along a free axis: a list of open length, once the function that asks is rewritten."""
     given = cutting(*args, **kwargs)
-    if isinstance(given.by, torch.Tensor) and given.by.dim() == 0:
+    if is_single(given.by):
         given = replace(given, by=given.by.item())
     if not given.is_open:
         return NotImplemented

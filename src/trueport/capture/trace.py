@@ -54,7 +54,7 @@ from trueport.torch_internals import (
     unvalidated_distributions,
 )
 from trueport.torch_internals.flex import flex_attention_in_operators
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import symbol_behind
 
 _LOG = logging.getLogger("trueport.capture")
 """A line for each trace that was begun anew. Nobody hears it unless asked for: `--debug` asks."""
@@ -280,9 +280,7 @@ def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
         elif isinstance(leaf.value, (bool, int, float)):
             number = tracer.symbols.number(leaf.name, leaf.value)
             arguments.append(number)
-            expr = expr_of(number)
-            symbol = expr.args[0] if isinstance(leaf.value, bool) else expr
-            inputs.append(GraphInput(leaf.name, Number(symbol, type(leaf.value)), leaf))
+            inputs.append(GraphInput(leaf.name, Number(symbol_behind(number), type(leaf.value)), leaf))
         else:
             raise TypeError(f"leaf {leaf.name} is neither a tensor nor a number: {type(leaf.value)}")
     return Traced(arguments, tuple(inputs))

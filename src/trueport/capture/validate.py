@@ -16,13 +16,13 @@ It costs a walk over the graph, so nobody pays for it who did not ask (`TRUEPORT
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value
+from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value, flat, symbols_of
 
 ASKED = "TRUEPORT_VALIDATE"
 """The variable of the environment that asks for it."""
@@ -77,43 +77,31 @@ class _Scope:
 
     def make(self, output: Any, who: str) -> None:
         """Rule 1. Every axis tells the symbols of its length, as far as they can be solved for."""
-        if isinstance(output, Number):
-            self.symbols |= output.expr.free_symbols
-        elif isinstance(output, Value):
+        if isinstance(output, Value):
             if output in self.made:
                 raise InvalidGraph(f"{output!r} is made a second time by {who}")
             self.made.add(output)
             self.values.add(output)
-            for size in output.shape:
-                if isinstance(size, sympy.Expr):
-                    self.symbols |= size.free_symbols
+        self.symbols |= symbols_of(output)
 
     def read(self, argument: Any, who: str) -> None:
         """Rules 2 and 3."""
         if not self.all_is_read:
             return
-        if isinstance(argument, Value):
-            if argument not in self.values:
-                why = "is made in a region that has ended" if argument in self.made else "is not made before"
-                raise InvalidGraph(f"{argument!r} {why}, and {who} reads it")
-        elif isinstance(argument, Number):
-            unbound = argument.expr.free_symbols - self.symbols
+        for each in flat(argument):
+            if isinstance(each, Value) and each not in self.values:
+                why = "is made in a region that has ended" if each in self.made else "is not made before"
+                raise InvalidGraph(f"{each!r} {why}, and {who} reads it")
+            unbound = each.expr.free_symbols - self.symbols if isinstance(each, Number) else ()
             if unbound:
-                raise InvalidGraph(f"{_names(unbound)} in {argument.expr} is not bound where {who} reads it")
-        elif isinstance(argument, OpenItems):
-            self.read(argument.reads, who)
-        elif isinstance(argument, (tuple, list)):
-            for item in argument:
-                self.read(item, who)
-        elif isinstance(argument, Mapping):
-            self.read(tuple(argument.values()), who)
+                raise InvalidGraph(f"{_names(unbound)} in {each.expr} is not bound where {who} reads it")
 
 
 def _check_nodes(region: Region, scope: _Scope) -> None:
     """The nodes of a region, and what it hands out. `scope` has its parameters already, and gets what it makes."""
     for node in region.nodes:
         who = f"{_op(node)} at {node.place.where}"
-        scope.read((node.args, node.kwargs), who)
+        scope.read((node.args, *node.kwargs.values()), who)
         if node.op is Control.IF:
             _check_if(node, scope, who)
         elif node.op is Control.LOOP:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from dataclasses import dataclass
+from types import CodeType
 
 _BLOCKS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
@@ -22,6 +23,11 @@ class Where:
     end_column: int | None = None
     readable: bool = True
     """Whether the line may be read and shown: not where a file that anybody may have written merely names it."""
+
+    @classmethod
+    def of(cls, code: CodeType, line: int = 1) -> Where:
+        """A line of a function."""
+        return cls(code.co_filename, line, code.co_qualname)
 
     @property
     def is_installed(self) -> bool:

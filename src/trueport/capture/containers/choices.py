@@ -8,7 +8,7 @@ last candidate needs no test.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,17 +16,16 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import held_together
 from trueport.capture.containers.sequences import refuse
 from trueport.capture.decompositions.indexing import get_item, within
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.texts import OpenText
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import expr_of, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic, plain_number, same_number, shapes_of
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-_NUMBERS = (bool, int, float, *Symbolic)
 _NOTHING = object()
 
 
@@ -42,7 +41,7 @@ class OpenKey:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._parts = tuple(_expression(part) for part in (key if isinstance(key, tuple) else (key,)))
+        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in _parts(key))
 
     def __hash__(self) -> int:
         return hash(self._parts)
@@ -51,13 +50,13 @@ class OpenKey:
         return isinstance(other, OpenKey) and self._parts == other._parts
 
 
-def _expression(part: Any) -> Any:
-    return (OpenKey, expr_of(part)) if isinstance(part, Symbolic) else part
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
 def is_of_sizes(key: Any) -> bool:
     """Whether a key is made of free sizes, and of plain numbers and texts beside them."""
-    symbolic = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, Symbolic)]
+    symbolic = [part for part in _parts(key) if is_symbolic(part)]
     return bool(symbolic) and all(isinstance(part, torch.SymInt) and _is_size(part) for part in symbolic)
 
 
@@ -67,11 +66,11 @@ def _is_size(number: torch.SymInt) -> bool:
 
 
 def is_traced_key(key: Any) -> bool:
-    if isinstance(key, tuple):
-        return any(isinstance(part, Symbolic) for part in key)
+    if any(map(is_symbolic, _parts(key))):
+        return True
     if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
-        return key.dtype in _INTEGERS and all(isinstance(size, int) and size == 1 for size in key.shape)
-    return isinstance(key, (*Symbolic, OpenText, Chosen))
+        return key.dtype in _INTEGERS and all(same_number(size, 1) for size in key.shape)
+    return isinstance(key, (OpenText, Chosen))
 
 
 def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
@@ -80,35 +79,48 @@ def looked_up(container: Any, key: Any, default: Any = _NOTHING) -> Any:
         _refuse_making(container, key)
     if isinstance(key, Chosen):
         return _under_each(container, key, default)
-    if isinstance(key, torch.Tensor) and not isinstance(container, _SEQUENCES):
+    return _at(container, key) if isinstance(container, _SEQUENCES) else _under(container, key, default)
+
+
+def _at(container: Any, key: Any) -> Any:
+    """The item of a traced number."""
+    values, number = list(container), plain_number(key)
+    fails_unless(lambda: within(number, len(values)), IndexError)
+    if not values:
+        raise KeyError(str(key))
+    alike = all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
+    if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
+        return get_item(held_together(torch.stack(values), values), number)
+    return chosen([test for _, test in _positions(number, len(values))], values)
+
+
+def _under(container: Any, key: Any, default: Any) -> Any:
+    """The entry of a traced key."""
+    if isinstance(key, torch.Tensor):
         raise KeyError(key)  # as in eager: a tensor is found by identity only
-    number = key.item() if isinstance(key, torch.Tensor) else key
-    if not isinstance(container, _SEQUENCES) and is_of_sizes(key) and _holds(container, OpenKey(key)):
+    if is_of_sizes(key) and _holds(container, OpenKey(key)):
         return container[OpenKey(key)]
-    if isinstance(container, _SEQUENCES):
-        values = list(container)
-        _fails_unless(lambda: within(number, len(values)), IndexError)
-        alike = values and all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
-        if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
-            return get_item(held_together(torch.stack(values), values), number)
-        count = len(values)
-        tests: list[Callable[[], Any]] = [later(_is_position, number, i, count) for i in range(count)]
+    found = _candidates(container, key)
+    values, tests = [container[k] for k, _ in found], [test for _, test in found]
+    if default is _NOTHING:
+        fails_unless(lambda: contains(container, key), KeyError)
     else:
-        keys = [k for k in container if _may_be(number, k) and _holds(container, k)]
-        values = [container[k] for k in keys]
-        tests = [later(_is_key, number, k) for k in keys]
-    if default is _NOTHING and not isinstance(container, _SEQUENCES):
-        _fails_unless(lambda: contains(container, number), KeyError)
-    if default is not _NOTHING:
         values, tests = [*values, default], [*tests, lambda: True]
     if not values:
         raise KeyError(str(key))
     return chosen(tests, values)
 
 
-def _fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
-    if TRACE.trace is not None:
-        TRACE.trace.check_if_caught(test, error)
+Found: TypeAlias = list[tuple[Any, Callable[[], Any]]]
+"""Places or keys that a traced one may be, each with the test whether it is."""
+
+
+def _positions(number: Any, count: int) -> Found:
+    return [(i, later(_is_position, number, i, count)) for i in range(count)]
+
+
+def _candidates(container: Any, key: Any) -> Found:
+    return [(k, later(_is_key, key, k)) for k in container if _may_be(key, k) and _holds(container, k)]
 
 
 def _under_each(container: Any, key: Chosen, default: Any) -> Any:
@@ -127,7 +139,7 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
     """Give a dict a value under a traced key: one of those that are there, which is assumed where it is not known; or a
     new one, if free sizes are all that it is made of."""
     if isinstance(key, Chosen):
-        key.each(_put(container, value))
+        key.each(lambda candidate: container.__setitem__(candidate, value))
         return
     if is_of_sizes(key):
         container[OpenKey(key)] = value
@@ -143,20 +155,15 @@ def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:
         container[candidate] = RUNTIME_FUNCTIONS.ternary(_is_key(key, candidate), lambda: value, later(itself, before))
 
 
-def _put(container: dict[Any, Any], value: Any) -> Callable[[Any], None]:
-    return lambda key: container.__setitem__(key, value)
-
-
 def update_under(container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]) -> bool:
     """`table[key] += value`: in the arm of each candidate, that very tensor is written, or that list changed.
 
     False where neither is among them: numbers are looked up and put back. Eager evaluates the item before the value.
     """
     if isinstance(container, list):
-        number, count = key.item() if isinstance(key, torch.Tensor) else key, len(container)
-        found = [(i, later(_is_position, number, i, count)) for i in range(count)]
+        found = _positions(plain_number(key), len(container))
     elif isinstance(container, dict) and not isinstance(key, torch.Tensor):
-        found = [(k, later(_is_key, key, k)) for k in container if _may_be(key, k)]
+        found = _candidates(container, key)
     else:
         return False
     items = {k: container[k] for k, _ in found}
@@ -207,8 +214,7 @@ def contains(container: Any, key: Any) -> Any:
     """Whether a mapping holds a traced key."""
     if is_of_sizes(key) and _holds(container, OpenKey(key)):
         return True
-    found = [k for k in container if _may_be(key, k) and _holds(container, k)]
-    return RUNTIME_FUNCTIONS.or_(False, *[later(_is_key, key, k) for k in found])
+    return RUNTIME_FUNCTIONS.or_(False, *[test for _, test in _candidates(container, key)])
 
 
 def _holds(container: Any, key: Any) -> bool:
@@ -229,29 +235,23 @@ def attribute(owner: Any, name: OpenText) -> Any:
 
 def _may_be(key: Any, candidate: Any) -> bool:
     if isinstance(key, Chosen):
-        return key.where(lambda one: one == candidate) is not False
+        return (key == candidate) is not False
     if isinstance(key, OpenText):
         return isinstance(candidate, str) and key.number_in(candidate) is not None
-    if isinstance(candidate, OpenKey):
-        candidate = candidate.key
+    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
     if isinstance(key, tuple):
         return isinstance(candidate, tuple) and len(key) == len(candidate) and all(map(_may_be_part, key, candidate))
-    return isinstance(candidate, _NUMBERS)
+    return is_number(candidate)
 
 
 def _may_be_part(part: Any, candidate: Any) -> bool:
-    if isinstance(part, _NUMBERS) and isinstance(candidate, _NUMBERS):
-        return isinstance(part, Symbolic) or isinstance(candidate, Symbolic) or part == candidate
+    if is_number(part) and is_number(candidate) and (is_symbolic(part) or is_symbolic(candidate)):
+        return True
     return bool(part == candidate)
 
 
 def _is_key(key: Any, candidate: Any) -> Any:
-    if isinstance(key, Chosen):
-        return key.where(lambda one: one == candidate)
-    if isinstance(key, OpenText):
-        return key.number == key.number_in(candidate)
-    if isinstance(candidate, OpenKey):
-        candidate = candidate.key
+    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
     if isinstance(key, tuple):
         pairs = zip(key, candidate, strict=True)
         return RUNTIME_FUNCTIONS.and_(True, *[later(_is_key, *pair) for pair in pairs])

@@ -27,10 +27,8 @@ class TracedDeque(TracedList):
         """`isinstance(q, deque)` holds in any code."""
         return deque
 
-    def holding(self, parts: ListParts) -> TracedDeque:
-        made = TracedDeque(maxlen=self.maxlen)
-        made.hold(parts)
-        return made
+    def empty(self) -> TracedDeque:
+        return TracedDeque(maxlen=self.maxlen)
 
     def extend(self, items: Iterable[Any]) -> None:
         super().extend(items)
@@ -61,7 +59,7 @@ class TracedDeque(TracedList):
         if not self.is_open and not list.__len__(self):
             return
         length = self.length
-        steps = steps % (torch.sym_max(length, 1) if isinstance(length, torch.SymInt) else length)
+        steps = steps % torch.sym_max(length, 1)
         items = TracedList.of(self.held)
         self.hold((items[length - steps :] + items[: length - steps]).held)
 

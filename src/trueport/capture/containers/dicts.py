@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
 from trueport.capture.containers.choices import is_traced_key
 from trueport.capture.containers.generators import Emit, Generated
@@ -113,16 +113,10 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
     def is_open(self) -> bool:
         return bool(self._flags) or self._order is not None
 
-    @classmethod
-    def of(cls, entries: Entries, why: Disagreement | None = None) -> TracedDict:
-        made = cls()
-        made.hold(entries)
-        made.why = made.why if why is None else why
+    def holding(self, content: Entries, why: Disagreement | None = None) -> Self:
+        made = super().holding(content)
+        made.why = self.why if why is None else why
         return made
-
-    def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
-        """Another of its kind."""
-        return type(self).of(entries, self.why if why is None else why)
 
     @property
     def held(self) -> Entries:

@@ -10,7 +10,7 @@ from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.stops.places import calling_frame
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 
@@ -86,6 +86,11 @@ class Generated:
         return _by_hand()
 
 
+def as_list(items: Any) -> Any:
+    """The items of a generator of rewritten code as a list; anything else as it is."""
+    return items.collected() if isinstance(items, Generated) else items
+
+
 def _by_hand() -> Any:
     return _refuse(
         "a generator whose code decides by traced values is advanced by hand (`next`, `ExitStack.enter_context`)",
@@ -98,14 +103,4 @@ def _refuse(
     fix: str = "go through it with a `for`, or collect the values in a list and return it",
     limit: limits.Limit | None = None,
 ) -> Any:
-    raise ExportError(
-        [
-            CannotRewrite(
-                message=what,
-                label="decided when the model runs",
-                seen=() if limit is None else (limit.reached,),
-                fix=fix,
-                facts={} if limit is None else limit.facts,
-            )
-        ]
-    )
+    raise refusal(CannotRewrite(message=what, label="decided when the model runs", fix=fix, **limits.told(limit)))

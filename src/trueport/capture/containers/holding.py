@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import torch
@@ -46,14 +47,14 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
         made.hold(parts)
         return made
 
-    def holding(self, parts: ListParts) -> Self:
-        """Another of its kind."""
-        return type(self).of(parts)
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Self:
+        return cls.of(ListParts((rows,)))
 
     @classmethod
     def of_numbers(cls, tensor: torch.Tensor) -> Self:
         """What `tensor.tolist()` gives, where the length of the first axis is open: numbers, or lists of numbers."""
-        return cls.of(ListParts((numbers_in(tensor),)))
+        return cls.of_rows(numbers_in(tensor))
 
     def hold(self, parts: ListParts) -> None:
         """Make it hold this."""
@@ -72,21 +73,24 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
 
     def rows(self) -> Rows:
         """All items as rows, which it then holds: they are put together once."""
-        try:
+        with self.alike():
             rows = self.held.rows()
-        except NotAlike:
-            self._mixed()
-            raise
         if self._parts is not None:
             self._parts = ListParts((rows,))
         return rows
 
-    def _mixed(self) -> Any:
-        return refuse(
-            "a list whose length is known only when the model runs holds items of different kinds, or of sizes that"
-            " differ in a way that this cannot follow",
-            "put tensors of one dtype and number of axes into it",
-        )
+    @contextlib.contextmanager
+    def alike(self) -> Iterator[None]:
+        """For what needs items that one set of columns can hold."""
+        try:
+            yield
+        except NotAlike:
+            refuse(
+                "a list whose length is known only when the model runs holds items of different kinds, or of sizes that"
+                " differ in a way that this cannot follow",
+                "put tensors of one dtype and number of axes into it",
+            )
+            raise
 
     def whole(self) -> torch.Tensor:
         """All items along a new first axis."""
@@ -95,17 +99,13 @@ class HoldingList(list, TracedContainer):  # type: ignore[type-arg]
     def as_numbers(self) -> torch.Tensor:
         """What `torch.tensor` makes of its items, which are numbers, or lists and tuples of numbers."""
         rows = self.rows()
-        try:
+        with self.alike():
             return rows.table() if rows.is_table else self.whole()
-        except NotAlike:
-            return torch.as_tensor(self._mixed())
 
     def joined(self, axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
-        try:
+        with self.alike():
             return self.held.joined(axis)
-        except NotAlike:
-            return torch.as_tensor(self._mixed())
 
     def lengths(self, axis: int) -> torch.Tensor:
         """How long each item is along one of its axes."""

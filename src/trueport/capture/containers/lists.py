@@ -18,13 +18,16 @@ import torch
 from trueport.capture.containers.holding import HoldingList
 from trueport.capture.containers.parts import ListParts as ListParts
 from trueport.capture.containers.parts import Part as Part
+from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
-from trueport.capture.containers.splicing import bounds_of, number_of, spliced
-from trueport.capture.decompositions.indexing import within
+from trueport.capture.containers.splicing import bounds_of, spliced
+from trueport.capture.decompositions.indexing import bounds, plain_slice, within
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
+from trueport.torch_internals.symbolic import is_symbolic, is_traced, plain_number
 
 
 class Unfilled(IndexError):
@@ -46,7 +49,7 @@ class TracedList(HoldingList):
         for part in parts:
             columns = list(itertools.islice(found, part.count))
             shape = ItemShape(part, tuple(column for column, _ in columns))
-            made.append(TracedList.of(ListParts((Rows(shape, tuple(t for _, tensors in columns for t in tensors)),))))
+            made.append(TracedList.of_rows(Rows(shape, tuple(t for _, tensors in columns for t in tensors))))
             made[-1].stands_for, made[-1].place = tuple, self.place
         return tuple(made)
 
@@ -60,9 +63,8 @@ class TracedList(HoldingList):
         if self._parts is None and not is_open(items):
             list.extend(self, items)
         else:
-            added = items.held if isinstance(items, TracedList) else ListParts.plain(items)
             self.place = self.place or getattr(items, "place", None)
-            self.hold(self.held.then(added))
+            self.hold(self.held.then(held_in(items)))
 
     def __iadd__(self, items: Any) -> TracedList:
         self.extend(items)
@@ -77,9 +79,7 @@ class TracedList(HoldingList):
         """`[first] + rest`, in code that was not rewritten: Python's own would take what stands for the items."""
         if not isinstance(items, (list, tuple)):
             return NotImplemented
-        made = TracedList.of(ListParts.plain(items).then(self.held))
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        return self._shown_as_this(TracedList.of(ListParts.plain(items).then(self.held)))
 
     def __mul__(self, times: Any) -> Any:
         if self._parts is None and isinstance(times, int):
@@ -98,11 +98,14 @@ class TracedList(HoldingList):
         return self
 
     def copy(self) -> TracedList:
-        made = self.holding(self.held)
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        return self._shown_as_this(self.holding(self.held))
 
     __copy__ = copy
+
+    def _shown_as_this(self, made: TracedList) -> TracedList:
+        """A list that was made of this one is to the user what this one is."""
+        made.stands_for, made.place = self.stands_for, self.place
+        return made
 
     def clear(self) -> None:
         self._about_to_change()
@@ -114,11 +117,12 @@ class TracedList(HoldingList):
             if not list.__len__(self):
                 self._unfilled()
             return list.pop(self, index)
-        self._must_hold_some()
+        if self.is_open:
+            fails_unless(lambda: self.length > 0, IndexError)
         item = self[index]
         last = self.held.parts[-1]
-        if index == -1 and not isinstance(last, Rows):
-            self.hold(ListParts((*self.held.parts[:-1], last[:-1])))
+        if index == -1 and last.plain is not None:
+            self.hold(ListParts((*self.held.parts[:-1], PlainItems(last.plain[:-1]))))
             return item
         self._splice(index, ListParts.plain(()))
         return item
@@ -128,15 +132,8 @@ class TracedList(HoldingList):
         if isinstance(index, slice) and index.step not in (None, 1):
             refuse("every so many items of a list of open length are changed", "make a new list: [… for item in items]")
         count = self.length
-        try:
-            if isinstance(index, slice):
-                start, stop = bounds_of(index, count)
-            else:
-                start = number_of(index, count)
-                stop = start + 1
-            parts = spliced(self.held, start, stop, new)
-        except NotAlike:
-            self._mixed()
+        with self.alike():
+            parts = spliced(self.held, *bounds_of(index, count), new)
         if self.is_open or isinstance(index, slice):
             self.hold(parts)
         else:
@@ -149,29 +146,22 @@ class TracedList(HoldingList):
             if not list.__len__(self):
                 self._unfilled()
             return list.__getitem__(self, index)
-        first, last = (self.held.parts[i] for i in (0, -1))
-        if isinstance(index, int) and not isinstance(first, Rows) and 0 <= index < len(first):
-            return first[index]
-        if isinstance(index, int) and not isinstance(last, Rows) and index < 0 and -index <= len(last):
-            return last[index]
+        if isinstance(index, int):
+            edge = self.held.parts[0 if index >= 0 else -1].plain or ()
+            if -len(edge) <= index < len(edge):
+                return edge[index]
         if self._parts is None and not list.__len__(self):
             self._unfilled()
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        fails_unless(lambda: within(index, self.length), IndexError)
         return self.rows().at(index)
-
-    def _must_hold_some(self) -> None:
-        if TRACE.trace is not None and self.is_open:
-            TRACE.trace.check_if_caught(lambda: self.length > 0, IndexError)
 
     def _unfilled(self) -> None:
         if TRACE.trace is not None:
             raise Unfilled("list index out of range")
 
     def _slice(self, index: slice) -> Any:
-        index = slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (index.start, index.stop, index.step)))
-        bounds = (index.start, index.stop)
-        if self._parts is None and not any(isinstance(b, torch.SymInt) for b in bounds):
+        index = plain_slice(index)
+        if self._parts is None and not any(map(is_symbolic, (index.start, index.stop))):
             return TracedList(list.__getitem__(self, index))
         if index.step == -1 and index.stop == -1:
             return TracedList()
@@ -181,32 +171,26 @@ class TracedList(HoldingList):
             return backwards
         if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
-        try:
-            part = self.rows().part(*bounds)
-        except NotAlike:
-            return self._mixed()
-        made = TracedList.of(ListParts((part,))) if index.step in (None, 1) else _every(part, index.step)
-        made.stands_for, made.place = self.stands_for, self.place
-        return made
+        with self.alike():
+            part = self.rows().part(index.start, index.stop)
+        return self._shown_as_this(TracedList.of_rows(part) if index.step in (None, 1) else _every(part, index.step))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._about_to_change()
-        traced = _is_traced(index) and not isinstance(index, slice)
-        if self._parts is None and not traced:
+        if self._parts is None and not is_traced(index):
             list.__setitem__(self, index, value)
-        elif traced or isinstance(index, int):
-            self._replace(index.item() if isinstance(index, torch.Tensor) else index, value)
+        elif not isinstance(index, slice):
+            self._replace(plain_number(index), value)
         else:
-            new = RUNTIME_FUNCTIONS.traced(list)(value)
-            self._splice(index, new.held if isinstance(new, TracedList) else ListParts.plain(new))
+            self._splice(index, held_in(RUNTIME_FUNCTIONS.traced(list)(value)))
 
     def __delitem__(self, index: Any) -> None:
         self._about_to_change()
         if self._parts is None and not _is_traced(index):
             list.__delitem__(self, index)
             return
-        if TRACE.trace is not None and not isinstance(index, slice):
-            TRACE.trace.check_if_caught(lambda: within(index, self.length), IndexError)
+        if not isinstance(index, slice):
+            fails_unless(lambda: within(index, self.length), IndexError)
         self._splice(index, ListParts.plain(()))
 
     def _replace(self, index: Any, value: Any) -> None:
@@ -235,13 +219,11 @@ class TracedList(HoldingList):
         if self._parts is None:
             list.reverse(self)
             return
-        rows, trace = self.rows(), TRACE.trace
+        rows = self.rows()
         try:
             self.hold(ListParts((rows.backwards(),)))
         except NotAlike:
-            assert trace is not None
-            from_the_end = OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i))
-            self.hold(trace.collect(from_the_end, lambda item: item).held)
+            self.hold(OpenSequence(rows.length, lambda i: rows.at(rows.length - 1 - i)).collected().held)
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         return refuse(
@@ -263,8 +245,7 @@ class TracedList(HoldingList):
 
     def sort(self, **options: Any) -> None:
         self._about_to_change()
-        ordered = RUNTIME_FUNCTIONS.traced(sorted)(self, **options)
-        self.hold(ordered.held if isinstance(ordered, TracedList) else ListParts.plain(ordered))
+        self.hold(held_in(RUNTIME_FUNCTIONS.traced(sorted)(self, **options)))
 
     def remove(self, item: Any) -> None:
         self._about_to_change()
@@ -276,8 +257,7 @@ class TracedList(HoldingList):
         if len(args) > 1:
             return self._refused()
         here = self._numbers() == args[0]
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: here.any().item(), ValueError)
+        fails_unless(lambda: here.any().item(), ValueError)
         return here.to(torch.int64).argmax().item()
 
     def count(self, item: Any) -> Any:
@@ -316,15 +296,12 @@ class TracedList(HoldingList):
 
 def _every(rows: Rows, step: int) -> TracedList:
     """The first of each `step` items."""
-    trace: Any = TRACE.trace
     picked = OpenSequence((rows.length + step - 1) // step, lambda i: rows.at(i * step))
-    return TracedList.of(trace.collect(picked, lambda item: item).held)
+    return TracedList.of(picked.collected().held)
 
 
 def _is_traced(index: Any) -> bool:
-    if isinstance(index, slice):
-        return any(map(_is_traced, (index.start, index.stop, index.step)))
-    return isinstance(index, (torch.SymInt, torch.SymBool, torch.Tensor))
+    return is_traced(index) or any(map(is_traced, bounds(index)))
 
 
 def held_in(items: Iterable[Any]) -> ListParts:
@@ -341,7 +318,7 @@ class TracedListStore(TracedStore):
 
     def parts(self, content: Any) -> Iterable[Any]:
         """Items, and `Rows` where their number is open."""
-        return [each for part in content.parts for each in ((part,) if isinstance(part, Rows) else part)]
+        return [each for part in content.parts for each in part.held]
 
     def followed(self, container: Any, plain: Any) -> Any:
         return container.holding(ListParts.plain(plain)) if type(plain) in (list, deque) else plain
@@ -371,4 +348,4 @@ def _repeated(items: TracedList, times: Any) -> TracedList:
     if any(column.is_packed for column in rows.shape.columns):
         refuse("a list of items of different sizes is repeated as a traced number says", "expand a tensor instead")
     repeated = [tensor.expand(times, *tensor.shape).flatten(0, 1) for tensor in rows.tensors]
-    return TracedList.of(ListParts((Rows(rows.shape, tuple(repeated)),)))
+    return TracedList.of_rows(Rows(rows.shape, tuple(repeated)))

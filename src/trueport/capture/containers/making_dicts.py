@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.containers.dicts import Entries, TracedDict
+from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.tables import Counting
-from trueport.capture.values.disagreement import Disagreement
 
 
 class MakingDict(TracedDict, Counting):
@@ -18,11 +17,8 @@ class MakingDict(TracedDict, Counting):
         super().__init__()
         self.missing, self.stands_for = missing, stands_for
 
-    def holding(self, entries: Entries, why: Disagreement | None = None) -> TracedDict:
-        made = MakingDict(self.missing, self.stands_for)
-        made.hold(entries)
-        made.why = self.why if why is None else why
-        return made
+    def empty(self) -> MakingDict:
+        return MakingDict(self.missing, self.stands_for)
 
     def __getitem__(self, key: Any) -> Any:
         there = self.presence(key)

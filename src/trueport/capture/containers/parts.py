@@ -1,8 +1,13 @@
-"""What a list holds whose number of items may be open: plain items and `Rows` in turn."""
+"""What a list holds whose number of items may be open: plain items and `Rows` in turn.
+
+Both are parts, and answer the same questions; nobody asks which of them a part is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,7 +17,48 @@ from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows, 
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
 
-Part: TypeAlias = tuple[Any, ...] | Rows
+
+class PlainItems(tuple[Any, ...]):
+    """Items whose number is plain."""
+
+    @property
+    def plain(self) -> tuple[Any, ...] | None:
+        return self
+
+    @property
+    def held(self) -> Iterable[Any]:
+        return self
+
+    @property
+    def length(self) -> Any:
+        return len(self)
+
+    def mapped(self, function: Callable[[Any], Any]) -> PlainItems:
+        return PlainItems(map(function, self))
+
+    def same_as(self, other: Part) -> bool:
+        return other.plain is not None and len(self) == len(other.plain) and all(map(operator.is_, self, other.plain))
+
+    def alike(self, other: Part) -> bool:
+        return other.plain is not None and len(self) == len(other.plain)
+
+    def item_shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
+        return ItemShape.of(self, is_inner) if self else None
+
+    def onto(self, shape: ItemShape) -> Rows:
+        return shape.rows(self)
+
+    def stacked(self) -> torch.Tensor:
+        try:
+            return ItemShape.of(self, no_size).rows(self).only[1][0]
+        except NotAlike:
+            return torch.stack(self)
+
+    def along(self, axis: int) -> Sequence[torch.Tensor]:
+        return self
+
+
+Part: TypeAlias = PlainItems | Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,18 +69,18 @@ class ListParts:
 
     @classmethod
     def plain(cls, items: Iterable[Any]) -> ListParts:
-        return cls((tuple(items),))
+        return cls((PlainItems(items),))
 
     @property
     def items(self) -> tuple[Any, ...] | None:
         """The items of a plain list; None where their number is open."""
-        if any(isinstance(part, Rows) for part in self.parts):
+        if any(part.plain is None for part in self.parts):
             return None
-        return tuple(item for part in self.parts for item in part)  # type: ignore[union-attr]
+        return tuple(item for part in self.parts for item in part.held)
 
     @property
     def length(self) -> Any:
-        return sum(part.length if isinstance(part, Rows) else len(part) for part in self.parts)
+        return sum(part.length for part in self.parts)
 
     @property
     def lost(self) -> NoRows | None:
@@ -42,105 +88,71 @@ class ListParts:
         return next((part for part in self.parts if isinstance(part, NoRows)), None)
 
     def plus(self, items: Iterable[Any]) -> ListParts:
-        *before, last = self.parts or ((),)
-        added = tuple(items)
-        if isinstance(last, Rows):
+        *before, last = self.parts or (PlainItems(),)
+        added = PlainItems(items)
+        if last.plain is None:
             return ListParts((*self.parts, added)) if added else self
-        return ListParts((*before, (*last, *added)))
+        return ListParts((*before, PlainItems((*last.plain, *added))))
 
     def then(self, other: ListParts) -> ListParts:
         whole = self
         for part in other.parts:
-            whole = ListParts((*whole.parts, part)) if isinstance(part, Rows) else whole.plus(part)
+            whole = ListParts((*whole.parts, part)) if part.plain is None else whole.plus(part.plain)
         return whole
+
+    def mapped(self, function: Callable[[Any], Any]) -> ListParts:
+        """With what a function makes of each item that is plain."""
+        return ListParts(tuple(part.mapped(function) for part in self.parts))
 
     def same_as(self, other: ListParts) -> bool:
         """Whether nothing was changed."""
-        return len(self.parts) == len(other.parts) and all(map(_same_part, self.parts, other.parts))
+        return len(self.parts) == len(other.parts) and all(a.same_as(b) for a, b in self._pairs(other))
 
     def alike(self, other: ListParts) -> bool:
         """Whether both have the same number of parts and of plain items in each."""
-        return len(self.parts) == len(other.parts) and all(map(_alike, self.parts, other.parts))
+        return len(self.parts) == len(other.parts) and all(a.alike(b) for a, b in self._pairs(other))
+
+    def _pairs(self, other: ListParts) -> Iterable[tuple[Any, Any]]:
+        return zip(self.parts, other.parts, strict=True)
 
     def apart(self, is_written: Callable[[torch.Tensor], bool]) -> ListParts:
         """The same items; copies of those tensors that the list shares with somebody who writes them."""
-        parts = []
-        for part in self.parts:
-            parts.append(part if isinstance(part, Rows) else tuple(_apart(item, is_written) for item in part))
-        return ListParts(tuple(parts))
+
+        def own(item: Any) -> Any:
+            shared = isinstance(item, FunctionalTensor) and is_written(item)
+            return held_together(item.clone(), [item]) if shared else item
+
+        return self.mapped(own)
 
     def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
         """What its items are made of; None where there are none. Raises NotAlike where they differ."""
-        shape: ItemShape | None = None
-        for part in self.parts:
-            if isinstance(part, Rows) or part:
-                own = part.shape if isinstance(part, Rows) else ItemShape.of(part, is_inner)
-                shape = own if shape is None else shape.and_of(own)
-        return shape
+        shapes = [shape for part in self.parts if (shape := part.item_shape(is_inner)) is not None]
+        return functools.reduce(ItemShape.and_of, shapes) if shapes else None
 
     def rows(self, shape: ItemShape | None = None) -> Rows:
         """All items in one set of columns."""
         shape = shape or self.shape(no_size)
         if shape is None:
             raise NotAlike
-        made = [
-            part.onto(shape) if isinstance(part, Rows) else shape.rows(part) for part in self.parts if holds_items(part)
-        ]
-        if not made:
-            return shape.rows(())
-        whole = made[0]
-        for more in made[1:]:
-            whole = whole.followed_by(more)
-        return whole
+        made = [part.onto(shape) for part in self.parts if part.plain != ()]
+        return functools.reduce(Rows.followed_by, made) if made else shape.rows(())
 
     def whole(self) -> torch.Tensor:
         """All items along a new first axis."""
-        stacked = [_stacked(part) for part in self.parts if holds_items(part)]
-        return torch.cat(stacked) if len(stacked) > 1 else _copied(stacked[0])
+        return _one([part.stacked() for part in self.parts if part.plain != ()], 0)
 
     def joined(self, axis: int) -> torch.Tensor:
         """All items along one of their own axes."""
-        pieces: list[torch.Tensor] = []
-        for part in self.parts:
-            pieces += [part.only[0].joined(part.only[1], axis)] if isinstance(part, Rows) else part
-        return torch.cat(pieces, axis) if len(pieces) > 1 else _copied(pieces[0])
-
-
-def _apart(item: Any, is_written: Callable[[torch.Tensor], bool]) -> Any:
-    return held_together(item.clone(), [item]) if isinstance(item, FunctionalTensor) and is_written(item) else item
-
-
-def holds_items(part: Part) -> bool:
-    return isinstance(part, Rows) or bool(part)
-
-
-def _same_part(one: Part, other: Part) -> bool:
-    if isinstance(one, Rows) or isinstance(other, Rows):
-        return one is other
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
-def _alike(one: Part, other: Part) -> bool:
-    if isinstance(one, Rows) and isinstance(other, Rows):
-        return one.shape.structure.same_as(other.shape.structure) and one.shape.same_as(other.shape)
-    return isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other)
+        return _one([piece for part in self.parts for piece in part.along(axis)], axis)
 
 
 def no_size(_: Any) -> bool:
     return False
 
 
-def _copied(tensor: torch.Tensor) -> Any:
-    """What `stack` and `cat` give is nobody else's, whatever is written to it."""
-    return tensor if TRACE.trace is None else TRACE.trace.copied(tensor)
-
-
-def _stacked(part: Part) -> torch.Tensor:
-    try:
-        if isinstance(part, Rows):
-            column, tensors = part.only
-            return column.whole(tensors)
-        column, tensors = ItemShape.of(part, no_size).rows(part).only
-    except NotAlike:
-        return torch.stack(part)  # type: ignore[arg-type]
-    return tensors[0]
+def _one(pieces: Sequence[torch.Tensor], axis: int) -> torch.Tensor:
+    """Put together. What `stack` and `cat` give is nobody else's, whatever is written to it."""
+    if len(pieces) > 1:
+        return torch.cat(list(pieces), axis)
+    own: torch.Tensor = pieces[0] if TRACE.trace is None else TRACE.trace.copied(pieces[0])
+    return own

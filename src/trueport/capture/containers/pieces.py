@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import ListParts, TracedList, is_open
-from trueport.capture.containers.rows import Column, ItemShape, NotAlike, Rows
+from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.capture.containers.splicing import number_of
-from trueport.capture.decompositions.indexing import get_item
-from trueport.load.structures import flatten
-from trueport.rewrite.running.runtime import TRACE
+from trueport.capture.decompositions.indexing import cut, get_item
+from trueport.torch_internals.symbolic import is_symbolic, same_number
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,10 @@ class Cutting:
             return False
         if isinstance(self.by, (list, tuple)):
             return is_open(self.by)
-        return any(isinstance(n, torch.SymInt) for n in (self.by, self.tensor.shape[self.dim]))
+        return any(map(is_symbolic, (self.by, self.tensor.shape[self.dim])))
 
     def cut(self) -> TracedList:
-        made = TracedList.of(ListParts((self.rows(self.tensor, self.dim % self.tensor.dim(), self.by),)))
+        made = TracedList.of_rows(self.rows(self.tensor, self.dim % self.tensor.dim(), self.by))
         made.stands_for = tuple
         return made
 
@@ -63,7 +62,7 @@ def _split(tensor: torch.Tensor, dim: int, size: Any) -> Rows:
         edges = torch.cat([torch.zeros(1, dtype=torch.int64), size.whole().cumsum(0)])
         return Pieces(tensor, dim, Listed(edges), edges.shape[0] - 1)
     length: Any = tensor.shape[dim]
-    if isinstance(size, int) and size == 1:
+    if same_number(size, 1):
         return Singles(tensor, dim)
     return Pieces(tensor, dim, Even(size), torch.sym_max((length + size - 1) // size, 1))
 
@@ -78,8 +77,7 @@ def _chunk(tensor: torch.Tensor, dim: int, chunks: Any) -> Rows:
 
 def _unbind(tensor: torch.Tensor, dim: int, _: Any) -> Rows:
     rows = tensor.movedim(dim, 0)
-    column = Column(tensor.dtype, tuple(rows.shape[1:]))
-    return Rows(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
+    return Rows(ItemShape.of_tensors(tensor, rows.shape[1:]), (rows,))
 
 
 class Singles(Rows):
@@ -87,9 +85,11 @@ class Singles(Rows):
 
     def __init__(self, tensor: torch.Tensor, dim: int) -> None:
         rows = tensor.unsqueeze(dim + 1).movedim(dim, 0)
-        column = Column(tensor.dtype, tuple(rows.shape[1:]))
-        super().__init__(ItemShape(flatten(tensor, "item")[1], (column,)), (rows,))
-        self.as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
+        super().__init__(ItemShape.of_tensors(tensor, rows.shape[1:]), (rows,))
+        self._as_pieces = Pieces(tensor, dim, Even(1), torch.sym_max(tensor.shape[dim], 1))
+
+    def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
+        return self._as_pieces.whole_and_lengths()
 
     def onto(self, shape: ItemShape) -> Rows:
         return self if shape.same_as(self.shape) else super().onto(shape)
@@ -128,8 +128,8 @@ class Pieces(Rows):
     def __init__(
         self, tensor: torch.Tensor, dim: int, by: Even | Listed, count: Any, first: Any = 0, step: int = 1
     ) -> None:
-        sizes = tuple(None if axis == dim else s for axis, s in enumerate(tensor.shape))
-        super().__init__(ItemShape(flatten(tensor, "item")[1], (Column(tensor.dtype, sizes),)), ())
+        sizes = (None if axis == dim else s for axis, s in enumerate(tensor.shape))
+        super().__init__(ItemShape.of_tensors(tensor, sizes), ())
         self._tensor, self._dim, self._by, self._count = tensor, dim, by, count
         self._first, self._step = first, step
 
@@ -144,7 +144,7 @@ class Pieces(Rows):
         return self._cut(self._by.edge(number), self._by.edge(number + 1))
 
     def _cut(self, start: Any, stop: Any) -> torch.Tensor:
-        return self._tensor[(*[slice(None)] * self._dim, slice(start, stop))]
+        return cut(self._tensor, self._dim, start, stop)
 
     def exactly(self, count: int) -> list[torch.Tensor]:
         """All of them, where there are so many: all but the last are whole."""
@@ -171,8 +171,6 @@ class Pieces(Rows):
         return self if shape.same_as(self.shape) else Rows(self.shape, self.tensors).onto(shape)
 
     def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
-        """All of them as one tensor, the axis along which it is to be cut, and how long each is; None where they do not
-        lie in their order in the tensor."""
         if self._step != 1:
             return None
         self.read()
@@ -186,9 +184,7 @@ class Pieces(Rows):
         """One after the other, with a table of their sizes."""
         self.read()
         if (whole := self.whole_and_lengths()) is None:
-            trace: Any = TRACE.trace
-            collected = trace.collect(OpenSequence(self._count, self.at), lambda item: item)
-            return tuple(collected.held.rows(self.shape).tensors)
+            return tuple(OpenSequence(self._count, self.at).collected().held.rows(self.shape).tensors)
         taken, _, lengths = whole
         sizes = [
             lengths if axis == self._dim else torch.full_like(lengths, size)

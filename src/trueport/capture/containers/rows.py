@@ -16,12 +16,14 @@ import numpy as np
 import torch
 
 from trueport.capture.containers.sequences import refuse
+from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.indexing import get_item
+from trueport.capture.graph import DTYPES
 from trueport.capture.values.disagreement import Disagreement
 from trueport.load.structures import Structure, flatten
 from trueport.load.values import LeafKind, kind_of
 from trueport.rewrite.running.runtime import TRACE
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import counted, number_kind, same_number
 
 IsInner: TypeAlias = Callable[[Any], bool]
 """Whether a size is known only inside the arm or the round in which it arose."""
@@ -67,11 +69,14 @@ class Column:
 
     def allowing(self, value: Any, is_inner: IsInner) -> Column:
         """The column that can hold this value too."""
-        other = column_of(value, is_inner)
+        return self.and_of(column_of(value, is_inner))
+
+    def and_of(self, other: Column) -> Column:
+        """The column that can hold what both hold."""
         if not other.is_kind_of(self):
             raise NotAlike
         sizes = [
-            a if a is not None and b is not None and _same(a, b) else None
+            a if a is not None and b is not None and same_number(a, b) else None
             for a, b in zip(self.sizes, other.sizes, strict=True)
         ]
         return replace(self, sizes=tuple(sizes))
@@ -95,11 +100,7 @@ class Column:
         return held_together(torch.cat(flat), tensors) if len(flat) > 1 else flat[0], torch.stack(sizes)
 
     def _tensor(self, value: Any) -> torch.Tensor:
-        if isinstance(value, torch.Tensor):
-            return value
-        if isinstance(value, torch.SymBool):
-            return torch.full((), torch.sym_ite(value, 1, 0), dtype=torch.int64).to(torch.bool)
-        return torch.full((), value, dtype=self.dtype)
+        return value if isinstance(value, torch.Tensor) else tensor_of(value, dtype=self.dtype)
 
     def repacked(self, tensors: tuple[torch.Tensor, ...], onto: Column) -> tuple[torch.Tensor, ...]:
         """The tensors of this column as those of a column that allows more."""
@@ -174,12 +175,8 @@ def held_together(made: torch.Tensor, parts: Sequence[torch.Tensor]) -> torch.Te
 def column_of(value: Any, is_inner: IsInner) -> Column:
     if isinstance(value, torch.Tensor):
         return Column(value.dtype, tuple(None if is_inner(size) else size for size in value.shape))
-    if isinstance(value, (bool, torch.SymBool)):
-        return Column(torch.bool, (), bool)
-    if isinstance(value, (int, torch.SymInt)):
-        return Column(torch.int64, (), int)
-    if isinstance(value, (float, torch.SymFloat)):
-        return Column(torch.float64, (), float)
+    if (kind := number_kind(value)) is not None:
+        return Column(DTYPES[kind], (), kind)
     if kind_of(value) is LeafKind.CONSTANT:
         return Column(torch.int64, fixed=(value,))
     raise NotAlike
@@ -207,6 +204,11 @@ class ItemShape:
             raise NotAlike
         return shape
 
+    @classmethod
+    def of_tensors(cls, like: torch.Tensor, sizes: Iterable[Any]) -> ItemShape:
+        """Of items that are a tensor each, of one dtype."""
+        return cls(flatten(like, "item")[1], (Column(like.dtype, tuple(sizes)),))
+
     def _allowing(self, structure: Structure, values: list[Any], is_inner: IsInner) -> ItemShape:
         if not structure.same_as(self.structure):
             raise NotAlike
@@ -217,16 +219,7 @@ class ItemShape:
         """The shape that items of both have."""
         if not other.structure.same_as(self.structure):
             raise NotAlike
-        columns = []
-        for one, two in zip(self.columns, other.columns, strict=True):
-            if not one.is_kind_of(two):
-                raise NotAlike
-            sizes = [
-                a if a is not None and b is not None and _same(a, b) else None
-                for a, b in zip(one.sizes, two.sizes, strict=True)
-            ]
-            columns.append(replace(one, sizes=tuple(sizes)))
-        return replace(self, columns=tuple(columns))
+        return replace(self, columns=tuple(map(Column.and_of, self.columns, other.columns)))
 
     def same_as(self, other: ItemShape) -> bool:
         return all(
@@ -256,6 +249,46 @@ class Rows:
     def read(self) -> Rows:
         self.was_read = True
         return self
+
+    # --- as a part of a list (see `parts.py`)
+
+    plain = None
+    """The items, where their number is plain."""
+
+    @property
+    def held(self) -> Iterable[Any]:
+        """What a list holds of it: items, or all of them at once."""
+        return (self,)
+
+    def mapped(self, _function: Callable[[Any], Any]) -> Rows:
+        """With what a function makes of each plain item."""
+        return self
+
+    def same_as(self, other: Any) -> bool:
+        """Whether it is the same part, unchanged."""
+        return self is other
+
+    def alike(self, other: Any) -> bool:
+        """Whether both have as many plain items, or rows of one shape."""
+        if other.plain is not None:
+            return False
+        return self.shape.structure.same_as(other.shape.structure) and self.shape.same_as(other.shape)
+
+    def item_shape(self, _is_inner: IsInner) -> ItemShape | None:
+        """What its items are made of; None where it has none for certain."""
+        return self.shape
+
+    def stacked(self) -> torch.Tensor:
+        """Its items along a new first axis."""
+        column, tensors = self.only
+        return column.whole(tensors)
+
+    def along(self, axis: int) -> Sequence[torch.Tensor]:
+        """Tensors that, joined along one of their own axes, are its items joined."""
+        column, tensors = self.only
+        return (column.joined(tensors, axis),)
+
+    # ---
 
     @property
     def length(self) -> Any:
@@ -302,7 +335,7 @@ class Rows:
         if not other.same_as(self.shape):
             raise NotAlike
         new = zip(self.read().tensors, self.shape.rows([value]).tensors, strict=True)
-        number = torch.full((), torch.sym_ite(index, 1, 0) if isinstance(index, torch.SymBool) else index)
+        number = torch.full((), counted(index))
         made = []
         for tensor, row in new:
             place = torch.where(number < 0, number + tensor.shape[0], number)
@@ -315,6 +348,11 @@ class Rows:
         if any(column.is_packed for column in self.shape.columns):
             raise NotAlike
         return Rows(self.shape, tuple(tensor.flip(0) for tensor in self.read().tensors))
+
+    def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
+        """Pieces of one tensor: all of it, the axis along which it is to be cut, and how long each is; None where that
+        is not what the items are, or where they do not lie in their order in the tensor."""
+        return None
 
     def exactly(self, count: int) -> list[Any]:
         """All items, where there are so many."""
@@ -381,10 +419,3 @@ def numbers_in(tensor: torch.Tensor) -> Rows:
     shape = ItemShape.of([item], lambda _: False)
     columns = tensor.flatten(1).unbind(1) if tensor.dim() > 1 else (tensor,)
     return Rows(shape, tuple(values.to(column.dtype) for values, column in zip(columns, shape.columns, strict=True)))
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, int) and isinstance(other, int):
-        return one == other
-    expressions = [expr_of(s) if isinstance(s, torch.SymInt) else s for s in (one, other)]
-    return bool(expressions[0] == expressions[1])

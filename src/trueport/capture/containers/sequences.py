@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from trueport.capture.limits import Limit
+from trueport.capture.limits import Limit, told
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import outside_all_modes
 
@@ -21,8 +21,7 @@ def refuse(what: str, fix: str, limit: Limit | None = None) -> Any:
     """Something is done to an open sequence that only rewritten code may do, or that nobody may."""
     if TRACE.trace is not None:
         TRACE.trace.rewrite_caller()
-    seen, facts = ((), {}) if limit is None else ((limit.reached,), limit.facts)
-    raise ExportError([OpenLength(message=what, seen=seen, fix=fix, facts=facts)])
+    raise refusal(OpenLength(message=what, fix=fix, **told(limit)))
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,11 @@ class OpenSequence:
 
     def sequence(self) -> OpenSequence:
         return self
+
+    def collected(self) -> Any:
+        """Its items, in a list of open length."""
+        trace: Any = TRACE.trace
+        return trace.collect(self, lambda item: item)
 
     def __iter__(self) -> Any:
         return refuse(

@@ -16,7 +16,7 @@ from trueport.capture.values.stores import ContainerChange, Join, SetStore, Trac
 
 @dataclass(frozen=True, eq=False)
 class Unsure:
-    """What a set holds that is one thing on one way and another on another."""
+    """What a set holds that is one thing on one way and another on another: equal to nothing but itself."""
 
     why: Disagreement
 
@@ -40,12 +40,6 @@ class TracedSet(set, TracedContainer):  # type: ignore[type-arg]
         self._unsure = held if isinstance(held, Unsure) else None
         if self._unsure is None:
             set.update(self, held)
-
-    def holding(self, held: Any) -> TracedSet:
-        """Another of its kind."""
-        made = TracedSet()
-        made.hold(held)
-        return made
 
     def must_be_sure(self) -> None:
         if self._unsure is not None:
@@ -86,21 +80,16 @@ for _name in (
 @store_for(TracedSet)
 class TracedSetStore(TracedStore, SetStore):
     def same(self, container: Any, content: Any) -> bool:
-        return _same(container.held, content)
+        return bool(container.held == content)
 
     def parts(self, content: Any) -> Iterable[Any]:
         return () if isinstance(content, Unsure) else iter(content)
 
     def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
-        return then if _same(then, orelse) else Unsure(join.disagreement("a set", "one", "another"))
+        return then if then == orelse else Unsure(join.disagreement("a set", "one", "another"))
 
     def spoiled(self, container: Any, why: Disagreement) -> Any:
         return Unsure(why)
 
     def why_spoiled(self, content: Any) -> Disagreement | None:
         return content.why if isinstance(content, Unsure) and content.why.is_out_of_date else None
-
-
-def _same(one: Any, other: Any) -> bool:
-    unsure = isinstance(one, Unsure) or isinstance(other, Unsure)
-    return one is other if unsure else bool(one == other)

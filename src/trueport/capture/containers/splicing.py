@@ -6,15 +6,15 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.parts import ListParts
+from trueport.capture.containers.parts import ListParts, Part, PlainItems
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
+from trueport.torch_internals.symbolic import plain_number, same_number
 
 
 def number_of(index: Any, count: Any) -> Any:
     """The number of the item that an index means: a negative one counts from the end."""
-    if isinstance(index, torch.Tensor):
-        index = index.item()
+    index = plain_number(index)
     if isinstance(index, int):
         return index if index >= 0 else count + index
     trace = TRACE.trace
@@ -22,8 +22,11 @@ def number_of(index: Any, count: Any) -> Any:
     return index if from_the_end is False else torch.sym_ite(from_the_end, index + count, index)
 
 
-def bounds_of(index: slice, count: Any) -> tuple[Any, Any]:
-    """Where the items of a slice begin and end: both lie in the list, in this order."""
+def bounds_of(index: Any, count: Any) -> tuple[Any, Any]:
+    """Where one item, or the items of a slice, begin and end: both lie in the list, in this order."""
+    if not isinstance(index, slice):
+        start = number_of(index, count)
+        return start, start + 1
     start, stop = (
         edge if bound is None else torch.sym_min(torch.sym_max(number_of(bound, count), 0), count)
         for bound, edge in ((index.start, 0), (index.stop, count))
@@ -37,5 +40,5 @@ def spliced(items: ListParts, start: Any, stop: Any, new: ListParts) -> ListPart
     return ListParts((_part(rows, None, start),)).then(new).then(ListParts((_part(rows, stop, None),)))
 
 
-def _part(rows: Rows, start: Any, stop: Any) -> Rows | tuple[()]:
-    return () if isinstance(stop, int) and stop == 0 else rows.part(start, stop)
+def _part(rows: Rows, start: Any, stop: Any) -> Part:
+    return PlainItems() if same_number(stop, 0) else rows.part(start, stop)

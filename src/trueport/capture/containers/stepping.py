@@ -23,6 +23,15 @@ class StepResult:
     found: Any = False
     item: Any = UNBOUND
 
+    def beside(self, state: BlockNames, iterator: Callable[[], Any]) -> BlockNames:
+        """It changes with the names of a block, and so does what remembers how far the iterator is."""
+
+        def put(values: tuple[Any, ...]) -> None:
+            _, self.found, self.item = values
+
+        names = ("the iterator", "whether there is an item", "the item")
+        return state.and_more(lambda: (iterator(), self.found, self.item), put, names)
+
 
 class Stepper(ABC):
     """Something that gives one item after the other."""
@@ -159,16 +168,7 @@ def go_through(
     control: Flow, steps: Stepper, body: Callable[[Any], Any], stop: Callable[[], Any], state: BlockNames
 ) -> None:
     step = StepResult()
-    own = len(state.names)
-
-    def get() -> tuple[Any, ...]:
-        return (*state.get(), steps.iterator, step.found, step.item)
-
-    def put(values: tuple[Any, ...]) -> None:
-        state.put(values[:own])
-        step.found, step.item = values[own + 1 :]
-
-    whole = BlockNames(get, put, (*state.names, "the iterator", "whether there is an item", "the item"), state.look)
+    whole = step.beside(state, lambda: steps.iterator)
 
     def end() -> None:
         step.found = False

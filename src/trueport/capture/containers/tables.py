@@ -16,13 +16,11 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.stops.raising import fail
+from trueport.capture.stops.raising import fail, fails_unless
 from trueport.capture.values.stores import TracedContainer
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.ahead import rewritten
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-
-_NUMBERS = (bool, int, float, *Symbolic)
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
+from trueport.torch_internals.symbolic import is_number
 
 
 class Counting:
@@ -86,7 +84,7 @@ class Table(Counting, TracedContainer):
 
     def _must_be_number(self, key: Any) -> None:
         keys = () if self._keys.is_open else tuple(self._keys)
-        if not all(isinstance(each, _NUMBERS) for each in (key, *keys)):
+        if not all(map(is_number, (key, *keys))):
             refuse(
                 "a dict is given keys that are known only when the model runs, and others that are no numbers",
                 "use one dict for the numbers, and another one for the rest",
@@ -103,8 +101,7 @@ class Table(Counting, TracedContainer):
         found = self.holds(key)
         if found is False:
             fail(KeyError)
-        if TRACE.trace is not None:
-            TRACE.trace.check_if_caught(lambda: found, KeyError)
+        fails_unless(lambda: found, KeyError)
         return self._values[self._place(key)]
 
     @rewritten

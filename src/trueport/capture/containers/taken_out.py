@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.load.structures import Structure, flatten
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_traced, same_value
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class _Taken:
         leaves, structure = flatten(self.item, "item")
         if len(leaves) != len(self.values) or not structure.same_as(self.structure):
             return True
-        return not all(_is_same(leaf.value, value) for leaf, value in zip(leaves, self.values, strict=True))
+        return not all(same_value(leaf.value, value) for leaf, value in zip(leaves, self.values, strict=True))
 
 
 @dataclass
@@ -39,7 +36,7 @@ class TakenOut:
     taken: list[_Taken] = field(default_factory=list)
 
     def note(self, item: Any, structure: Structure, values: tuple[Any, ...], place: Place) -> None:
-        if not isinstance(item, (torch.Tensor, int, float, str, tuple, type(None), *Symbolic)):
+        if not is_traced(item) and not isinstance(item, (int, float, str, tuple, type(None))):
             self.taken.append(_Taken(item, structure, values, place))
 
     def put_back(self, item: Any) -> None:
@@ -49,22 +46,12 @@ class TakenOut:
     def refuse_changed(self) -> None:
         changed = next((each for each in self.taken if each.is_changed), None)
         if changed is not None:
-            raise ExportError(
-                [
-                    OpenLength(
-                        message="an item of a list whose length is known only when the model runs is changed after"
-                        " it was taken out of the list",
-                        place=changed.place,
-                        label="the change does not reach the list",
-                        fix="make a new list of the changed items, or put each back: items[i] = item",
-                    )
-                ]
+            raise refusal(
+                OpenLength(
+                    message="an item of a list whose length is known only when the model runs is changed after"
+                    " it was taken out of the list",
+                    place=changed.place,
+                    label="the change does not reach the list",
+                    fix="make a new list of the changed items, or put each back: items[i] = item",
+                )
             )
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, Symbolic) and isinstance(other, Symbolic):
-        return bool(expr_of(one) == expr_of(other))
-    return not isinstance(one, (torch.Tensor, *Symbolic)) and type(one) is type(other) and bool(one == other)

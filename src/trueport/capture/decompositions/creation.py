@@ -19,7 +19,9 @@ from trueport.capture.decompositions.registry import (
     is_or_holds_single,
     number_in,
 )
+from trueport.capture.graph import DTYPES, flat
 from trueport.torch_internals import FakeTensor, FunctionalTensor, OpOverload, outside_all_modes
+from trueport.torch_internals.symbolic import counted, is_integer, number_kind
 
 aten = torch.ops.aten
 
@@ -28,38 +30,29 @@ aten = torch.ops.aten
 def _of_traced_items(data: Any, **options: Any) -> Any:
     """Torch reads the items of a list, and a number, in C++."""
     is_list = isinstance(data, (list, tuple))
-    traced = holds_symbol(data) or (is_list and _holds_traced_tensor(data))
-    return tensor_of(data, **options) if traced else NotImplemented
-
-
-def _holds_traced_tensor(data: Any) -> bool:
-    if isinstance(data, (list, tuple)):
-        return any(map(_holds_traced_tensor, data))
-    return isinstance(data, (FakeTensor, FunctionalTensor))
+    of_tensors = is_list and any(isinstance(each, (FakeTensor, FunctionalTensor)) for each in flat(data))
+    return tensor_of(data, **options) if of_tensors or holds_symbol(data) else NotImplemented
 
 
 def tensor_of(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
     """A nested list that holds traced numbers or tensors, stacked."""
     if dtype is None:
-        dtype = functools.reduce(torch.promote_types, _dtypes(data))
+        dtype = functools.reduce(torch.promote_types, map(_dtype, flat(data)))
     if isinstance(data, (list, tuple)):
         return torch.stack([tensor_of(d, dtype=dtype) for d in data])
     if isinstance(data, torch.Tensor):
         return data.to(dtype)
     if isinstance(data, torch.SymBool):
-        return torch.full((), torch.sym_ite(data, 1, 0), dtype=torch.int64).to(dtype)
+        return torch.full((), counted(data), dtype=torch.int64).to(dtype)
     return torch.full((), data, dtype=dtype)
 
 
-def _dtypes(data: Any) -> list[torch.dtype]:
-    """Of each item: a tensor keeps its own, and numbers get the usual one."""
-    if isinstance(data, (list, tuple)):
-        return [dtype for d in data for dtype in _dtypes(d)]
-    if isinstance(data, torch.Tensor):
-        return [data.dtype]
-    if isinstance(data, (bool, torch.SymBool)):
-        return [torch.bool]
-    return [torch.int64 if isinstance(data, (int, torch.SymInt)) else torch.get_default_dtype()]
+def _dtype(item: Any) -> torch.dtype:
+    """A tensor keeps its own, and numbers get the usual one."""
+    if isinstance(item, torch.Tensor):
+        return item.dtype
+    kind = number_kind(item)
+    return torch.get_default_dtype() if kind is float or kind is None else DTYPES[kind]
 
 
 @decomposes(torch.arange, when=always)
@@ -68,7 +61,7 @@ def _arange(*bounds: Any, step: Any = None, **options: Any) -> Any:
     if len(bounds) == 3 and step is None:
         *bounds, step = bounds  # type: ignore[assignment]
     numbers = [number_in(each) for each in (*bounds, step)] if is_or_holds_single(step) else [*bounds, step]
-    if not isinstance(numbers[-1], torch.SymInt) or not all(isinstance(n, (int, torch.SymInt)) for n in numbers):
+    if not isinstance(numbers[-1], torch.SymInt) or not all(map(is_integer, numbers)):
         return NotImplemented
     start, end, step = numbers if len(numbers) == 3 else (0, *numbers)
     count = torch.sym_max(-((start - end) // step), 0)
@@ -163,7 +156,7 @@ def _triangle(function: Callable[..., torch.Tensor], op: OpOverload, inside: Cal
 
     @decomposes(function, op)
     def indices(row: Any, col: Any, offset: int = 0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
-        if isinstance(row, int) and isinstance(col, int):
+        if not holds_symbol((row, col)):
             return _known(lambda: function(row, col, offset, dtype=dtype or torch.int64))
         apart = torch.arange(col) - torch.arange(row).unsqueeze(1)
         return inside(apart, offset).nonzero().t().to(dtype or torch.int64)

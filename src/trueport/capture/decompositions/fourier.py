@@ -12,8 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import always, decomposes, holds_symbol, number_in, same_size
+from trueport.capture.decompositions.registry import always, decomposes, holds_symbol, number_in
 from trueport.torch_internals import OpOverload, decomposition_of, outside_all_modes
+from trueport.torch_internals.symbolic import is_symbolic, same_number
 
 aten = torch.ops.aten
 
@@ -21,7 +22,7 @@ aten = torch.ops.aten
 def _fitted(x: torch.Tensor, axis: int, length: Any) -> torch.Tensor:
     """`x` with this length along the axis; as it is, where torch need not ask which of the two is longer."""
     size: Any = x.shape[axis]
-    if not holds_symbol((size, length)) or same_size(size, length):
+    if not holds_symbol((size, length)) or same_number(size, length):
         return x
     missing = torch.sym_max(length - size, 0)
     last = F.pad(x.movedim(axis, -1), (0, missing))
@@ -78,7 +79,7 @@ def _spacing(function: Callable[..., torch.Tensor], places: Callable[[Any], torc
     def frequencies(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
         dtype = dtype or torch.get_default_dtype()
         n = number_in(n)
-        if isinstance(n, int):
+        if not is_symbolic(n):
             with outside_all_modes():
                 return function(n, d, dtype=dtype)
         return torch.mul(places(n).to(dtype), 1.0 / (n * d))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from trueport.capture.decompositions.indexing import cut
 from trueport.capture.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -37,9 +39,7 @@ def _along(tensor: torch.Tensor, axis: int, distance: Any, edge_order: int) -> t
 
 
 def _by_step(tensor: torch.Tensor, axis: int, step: Any, edge_order: int) -> list[torch.Tensor]:
-    def at(start: int, stop: int | None) -> torch.Tensor:
-        return _cut(tensor, axis, start, stop)
-
+    at = functools.partial(cut, tensor, axis)
     inner = (at(2, None) - at(0, -2)) / step / 2
     if edge_order == 1:
         return [(at(1, 2) - at(0, 1)) / step, inner, (at(-1, None) - at(-2, -1)) / step]
@@ -49,9 +49,7 @@ def _by_step(tensor: torch.Tensor, axis: int, step: Any, edge_order: int) -> lis
 
 
 def _by_place(tensor: torch.Tensor, axis: int, places: torch.Tensor, edge_order: int) -> list[torch.Tensor]:
-    def at(start: int, stop: int | None) -> torch.Tensor:
-        return _cut(tensor, axis, start, stop)
-
+    at = functools.partial(cut, tensor, axis)
     lengths = [1] * tensor.dim()
     lengths[axis] = -1
     steps = places.diff()
@@ -68,7 +66,3 @@ def _by_place(tensor: torch.Tensor, axis: int, places: torch.Tensor, edge_order:
     a, b, c = two / (one * (one + two)), -(one + two) / (one * two), (2 * two + one) / (two * (one + two))
     last = a * at(-3, -2) + b * at(-2, -1) + c * at(-1, None)
     return [first, inner, last]
-
-
-def _cut(tensor: torch.Tensor, axis: int, start: int, stop: int | None) -> torch.Tensor:
-    return tensor[(*[slice(None)] * (axis % tensor.dim()), slice(start, stop))]

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.torch_internals.symbolic import counted, is_single, plain_number
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
 _MASKS = (torch.bool, torch.uint8)
@@ -18,40 +19,48 @@ _MASKS = (torch.bool, torch.uint8)
 
 def has_traced_number(index: Any) -> bool:
     """Whether something in it is traced that torch would read the value of."""
-    items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in items)
+    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in _items(index))
+
+
+def _items(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _is_single(item: Any) -> bool:
     """A tensor of one integer selects like a number; torch reads its value to do so."""
-    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _INTEGERS
+    return is_single(item) and item.dtype in _INTEGERS
 
 
 def _is_single_mask(item: Any) -> bool:
     """A mask of no axes, `y[total > 0] = 1`: it makes an axis, of one row or of none."""
-    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype in _MASKS
+    return is_single(item) and item.dtype in _MASKS
+
+
+def bounds(item: Any) -> tuple[Any, ...]:
+    """The numbers of a slice; none of anything else."""
+    return (item.start, item.stop, item.step) if isinstance(item, slice) else ()
 
 
 def _has_single(item: Any) -> bool:
-    return isinstance(item, slice) and any(
-        isinstance(part, torch.Tensor) for part in (item.start, item.stop, item.step)
-    )
+    return any(isinstance(bound, torch.Tensor) for bound in bounds(item))
 
 
 def _has_step(item: Any) -> bool:
-    return isinstance(item, slice) and isinstance(item.step, torch.SymInt)
+    return any(isinstance(step, torch.SymInt) for step in bounds(item)[2:])
 
 
 _READ = (_is_single, _is_single_mask, _has_single, _has_step)
 
 
-def _plain(item: Any) -> Any:
-    """Tensors of one integer as the numbers that they hold."""
-    if _is_single(item):
-        return item.item()
-    if _has_single(item):
-        return slice(*(p.item() if isinstance(p, torch.Tensor) else p for p in (item.start, item.stop, item.step)))
-    return item
+def plain_slice(index: slice) -> slice:
+    """With the numbers in it that tensors of one integer hold."""
+    return slice(*map(plain_number, bounds(index)))
+
+
+def _plain(index: Any) -> tuple[Any, ...]:
+    """The items of an index, with such tensors as the numbers that they hold."""
+    items = (plain_number(item) if _is_single(item) else item for item in _items(index))
+    return tuple(plain_slice(item) if _has_single(item) else item for item in items)
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
@@ -61,15 +70,14 @@ def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
 
 def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     """With the axes taken whose step is a traced number, which torch would read: `x[::n]`."""
-    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
+    items = _plain(index)
     if not any(map(_has_step, items)):
         return tensor, index
     used = sum(_axes_taken(i) for i in items)
     made, axis = [], 0
     for item in items:
         if _has_step(item):
-            before: tuple[Any, ...] = (*(slice(None) for _ in range(axis)), slice(item.start, item.stop))
-            tensor = tensor[before]
+            tensor = cut(tensor, axis, item.start, item.stop)
             places = torch.arange((tensor.shape[axis] + item.step - 1) // item.step) * item.step
             tensor, item = tensor.index_select(axis, places), slice(None)
         made.append(item)
@@ -77,8 +85,13 @@ def _stepped(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     return tensor, tuple(made)
 
 
+def cut(tensor: torch.Tensor, axis: int, start: Any, stop: Any) -> torch.Tensor:
+    """What lies between two places along an axis."""
+    return tensor[(*[slice(None)] * (axis % tensor.dim()), slice(start, stop))]
+
+
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    if any(_has_step(_plain(i)) for i in (index if isinstance(index, tuple) else (index,))):
+    if any(map(_has_step, _plain(index))):
         raise CannotBeCarried(
             "what is written here is every n-th item, where n is known only when the model runs",
             "write with the positions: x[torch.arange(0, x.shape[0], n)] = value",
@@ -99,8 +112,7 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
 def _selected(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...]]:
     """What the numbers among the indices select, and the index that remains. Eager, too, selects by them first, and
     where other indices are tensors they do not count among those."""
-    items = tuple(_plain(i) for i in (index if isinstance(index, tuple) else (index,)))
-    tensor, items = _with_axes_of_masks(tensor, items)
+    tensor, items = _with_axes_of_masks(tensor, _plain(index))
     if not any(isinstance(i, torch.SymInt) for i in items):
         return tensor, items
     axes, rest = _split(items, tensor.dim())
@@ -152,8 +164,5 @@ def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], li
 
 def within(number: Any, count: Any) -> Any:
     """Whether there is an item of this number; a negative one counts from the end."""
-    if isinstance(number, torch.Tensor):
-        number = number.item()
-    if isinstance(number, torch.SymBool):
-        number = torch.sym_ite(number, 1, 0)
+    number = counted(plain_number(number))
     return (number >= -count) & (number < count)

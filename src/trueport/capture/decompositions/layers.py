@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.decompositions.registry import always, decomposes, sizes_of
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 
@@ -61,7 +62,7 @@ def _bilinear(
 @decomposes(F.one_hot, aten.one_hot.default)
 def _one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     """As many classes as the largest number asks for, where no number of them is given."""
-    if isinstance(num_classes, int) and num_classes == -1:
+    if same_number(num_classes, -1):
         if tensor.numel() == 0:
             return NotImplemented
         num_classes = tensor.max().item() + 1

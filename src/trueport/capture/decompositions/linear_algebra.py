@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.capture.decompositions.registry import decomposes, holds_symbol, sizes_of
 from trueport.torch_internals import decomposition_of
 
 aten = torch.ops.aten
@@ -50,7 +50,7 @@ def _vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> torch.T
 @decomposes(aten.linalg_multi_dot.default)
 def _multi_dot(tensors: Sequence[torch.Tensor]) -> Any:
     """From the left, where the sizes that torch would choose the order by are free."""
-    if all(isinstance(size, int) for tensor in tensors for size in tensor.shape):
+    if not holds_symbol([tensor.shape for tensor in tensors]):
         definition = decomposition_of(aten.linalg_multi_dot.default)
         assert definition is not None
         return definition(tensors)

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, same_size, sizes_of
+from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 
@@ -72,7 +73,7 @@ def _maximum(rank: int) -> Callable[..., Any]:
 def _is_whole(input: torch.Tensor, kernel_size: Any, rank: int) -> bool:
     """Global pooling, written with a kernel that is the size of the picture."""
     kernel = each_axis(kernel_size, rank)
-    return all(same_size(a, b) for a, b in zip(kernel, input.shape[-rank:], strict=True))
+    return all(same_number(a, b) for a, b in zip(kernel, input.shape[-rank:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class _Windows:
 
     def laid_out(self, tensor: torch.Tensor, axis: int, blank: float) -> torch.Tensor:
         """The windows of an axis, their elements on an axis of their own behind it; padding is `blank`."""
-        found = _laid_out(tensor, axis, self.index)
+        found = laid_out(tensor, axis, self.index)
         return found.masked_fill(~self.inside.reshape((*self.inside.shape, *[1] * (-axis - 1))), blank)
 
 
@@ -112,8 +113,7 @@ def _along(length: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
 @decomposes(F.adaptive_avg_pool1d)
 def _adaptive_mean_of_lines(input: torch.Tensor, output_size: Any) -> torch.Tensor:
     """Of pictures, torch takes the result's size as it is: a line is a picture of one row."""
-    length = output_size[0] if isinstance(output_size, (list, tuple)) else output_size
-    return F.adaptive_avg_pool2d(input.unsqueeze(-2), (1, length)).squeeze(-2)
+    return F.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *each_axis(output_size, 1))).squeeze(-2)
 
 
 def _adaptive_maxima(rank: int, with_indices: bool) -> Callable[..., Any]:
@@ -139,19 +139,19 @@ def _windowed_max(input: torch.Tensor, sizes: Sequence[Any]) -> tuple[torch.Tens
     values, places = input, torch.arange(math.prod(whole)).view(whole).expand(input.shape)
     for axis in reversed(range(-rank, 0)):
         length, count = whole[axis], sizes[axis]
-        if same_size(length, count):
+        if same_number(length, count):
             continue
         number = torch.arange(count)
         start, end = number * length // count, ((number + 1) * length + count - 1) // count
         reach = torch.arange((length + count - 1) // count + 1)
         table = torch.minimum(start.unsqueeze(1) + reach, end.unsqueeze(1) - 1)
-        laid_out, at = (_laid_out(each, axis, table) for each in (values, places))
-        best = laid_out.argmax(axis, keepdim=True)
-        values, places = (each.gather(axis, best).squeeze(axis) for each in (laid_out, at))
+        windows, at = (laid_out(each, axis, table) for each in (values, places))
+        best = windows.argmax(axis, keepdim=True)
+        values, places = (each.gather(axis, best).squeeze(axis) for each in (windows, at))
     return values, places
 
 
-def _laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tensor:
+def laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tensor:
     """The elements that a table of indices [windows, longest] names along an axis, on two axes."""
     taken = tensor.index_select(axis, table.flatten())
     shape = taken.shape
@@ -250,13 +250,7 @@ def _max_pool_sizes(rank: int, with_indices: bool) -> Callable[..., Any]:
 
 def _avg_pool_sizes(rank: int) -> Callable[..., torch.Tensor]:
     def sizes(
-        self: torch.Tensor,
-        kernel_size: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
+        self: torch.Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False, *_: Any
     ) -> torch.Tensor:
         return _pooled(self, rank, kernel_size, stride or kernel_size, padding, 1, ceil_mode=ceil_mode)
 

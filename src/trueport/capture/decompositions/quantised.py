@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.capture.graph import flat
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import OpOverload, outside_all_modes, quantised_operators
 
@@ -80,23 +81,15 @@ def _weight_and_bias(packed: Any) -> tuple[Tensor, Tensor | None]:
     with outside_all_modes():
         weight, bias = packed.unpack()
         numbers = weight.int_repr()
-        by_channel = weight.qscheme() in (torch.per_channel_affine, torch.per_channel_symmetric)
-        if by_channel:
-            scales, zeros, axis = (
-                weight.q_per_channel_scales(),
-                weight.q_per_channel_zero_points(),
-                weight.q_per_channel_axis(),
-            )
-            scales, zeros = scales.float(), zeros.long()
+        if weight.qscheme() in (torch.per_channel_affine, torch.per_channel_symmetric):
+            restore = quantised_operators().dequantize_per_channel
+            scales, zeros = weight.q_per_channel_scales().float(), weight.q_per_channel_zero_points().long()
+            grid: tuple[Any, ...] = (scales, zeros, weight.q_per_channel_axis())
         else:
-            scale, zero = weight.q_scale(), weight.q_zero_point()
+            restore = quantised_operators().dequantize_per_tensor
+            grid = (weight.q_scale(), weight.q_zero_point())
         bias = None if bias is None else bias.detach()
-    operators = quantised_operators()
-    if by_channel:
-        restored = operators.dequantize_per_channel(numbers, scales, zeros, axis, -128, 127, torch.int8)
-    else:
-        restored = operators.dequantize_per_tensor(numbers, scale, zero, -128, 127, torch.int8)
-    return restored, bias
+    return restore(numbers, *grid, -128, 127, torch.int8), bias
 
 
 def _linear(activation: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
@@ -151,18 +144,14 @@ def _conv(rank: int, activation: Callable[[Tensor], Tensor]) -> Callable[..., Te
     return conv
 
 
-def _binary(compute: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    def binary(a: Tensor, b: Tensor, scale: float, zero_point: int) -> Tensor:
-        return Grid(scale, zero_point, _required(a, "quantized::add").dtype).rounded(compute(a, b))
+def _on_the_grid(name: str, compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Of one or two quantised tensors, onto the grid that is given behind them."""
 
-    return binary
+    def computed(*given: Any) -> Tensor:
+        *operands, scale, zero_point = given
+        return Grid(scale, zero_point, _required(operands[0], name).dtype).rounded(compute(*operands))
 
-
-def _unary(compute: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    def unary(x: Tensor, scale: float, zero_point: int) -> Tensor:
-        return Grid(scale, zero_point, _required(x, "quantized::hardswish").dtype).rounded(compute(x))
-
-    return unary
+    return computed
 
 
 def _cat(tensors: list[Tensor], dim: int, scale: float | None = None, zero_point: int | None = None) -> Tensor:
@@ -189,12 +178,12 @@ def _operators() -> dict[OpOverload, Callable[..., Any]]:
         quantized.linear_relu.default: _linear(torch.relu),
         quantized.linear_dynamic.default: _dynamic_linear(_same),
         quantized.linear_relu_dynamic.default: _dynamic_linear(torch.relu),
-        quantized.add.default: _binary(torch.add),
-        quantized.add_relu.default: _binary(lambda a, b: torch.relu(a + b)),
-        quantized.mul.default: _binary(torch.mul),
-        quantized.matmul.default: _binary(torch.matmul),
-        quantized.hardswish.default: _unary(F.hardswish),
-        quantized.sigmoid.default: _unary(torch.sigmoid),
+        quantized.add.default: _on_the_grid("quantized::add", torch.add),
+        quantized.add_relu.default: _on_the_grid("quantized::add_relu", lambda a, b: torch.relu(a + b)),
+        quantized.mul.default: _on_the_grid("quantized::mul", torch.mul),
+        quantized.matmul.default: _on_the_grid("quantized::matmul", torch.matmul),
+        quantized.hardswish.default: _on_the_grid("quantized::hardswish", F.hardswish),
+        quantized.sigmoid.default: _on_the_grid("quantized::sigmoid", torch.sigmoid),
         quantized.cat.default: _cat,
         quantized.conv1d.default: _conv(1, _same),
         quantized.conv1d_relu.default: _conv(1, torch.relu),
@@ -279,7 +268,7 @@ def after(op: OpOverload, grid: Grid, returned: Any) -> Any:
     if op in _RETURNS_TO_THE_GRID:
         return grid.rounded(returned)
     if op in _KEEPS_THE_GRID:
-        for each in returned if isinstance(returned, (list, tuple)) else [returned]:
+        for each in flat(returned):
             setattr(each, _GRID, grid)
         return returned
     raise CannotBeCarried(

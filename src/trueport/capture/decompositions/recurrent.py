@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import known_to_hold, padded_sequence_of_packed
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 _ROWS = "_trueport_rows"
@@ -53,7 +54,7 @@ def _pad_packed(
     outside = present.reshape(*present.shape, *(1 for _ in data.shape[1:])).logical_not()
     padded = data[places].masked_fill(outside, padding_value)
     missing = total_length - batch_sizes.shape[0]
-    if not (isinstance(missing, int) and missing == 0):
+    if not same_number(missing, 0):
         after = padded.new_full((missing, *padded.shape[1:]), padding_value)
         padded = torch.cat([padded, after])
     return padded.transpose(0, 1) if batch_first else padded, present.sum(0)
@@ -132,19 +133,9 @@ def _recurrent(
 
 
 @sizes_of(aten.lstm.input)
-def _lstm(
-    input: torch.Tensor,
-    hx: Sequence[torch.Tensor],
-    params: Sequence[torch.Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[torch.Tensor, ...]:
+def _lstm(input: torch.Tensor, hx: Sequence[torch.Tensor], *settings: Any) -> tuple[torch.Tensor, ...]:
     hidden, cell = hx
-    output, last = _recurrent(input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    output, last = _recurrent(input, hidden, *settings)
     _must_agree(cell.shape[1], last.shape[1], "batch")
     return output, last, input.new_empty((last.shape[0], last.shape[1], cell.shape[2]))
 

@@ -29,9 +29,9 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from trueport.load.values import SYMBOLIC_NUMBERS
+from trueport.capture.graph import flat
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_single, is_symbolic
 
 F = TypeVar("F", bound=Callable[..., Any])
 When = Callable[[Sequence[Any]], bool]
@@ -163,23 +163,14 @@ def _forward(thread: int, kind: Any, module: nn.Module, *args: Any, **kwargs: An
 
 
 def holds_symbol(data: Any) -> bool:
-    if isinstance(data, (list, tuple)):
-        return any(holds_symbol(d) for d in data)
-    return isinstance(data, SYMBOLIC_NUMBERS)
-
-
-def same_size(one: Any, other: Any) -> bool:
-    """Whether two sizes are the same in every run, without a question that the trace would note."""
-    if isinstance(one, int) and isinstance(other, int):
-        return one == other
-    return isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt) and expr_of(one) == expr_of(other)
+    return any(map(is_symbolic, flat(data)))
 
 
 def is_or_holds_single(value: Any) -> bool:
     """A tensor of one value, or a list with one in it."""
     if type(value) in (list, tuple):
         return any(map(is_or_holds_single, value))
-    return isinstance(value, torch.Tensor) and value.dim() == 0
+    return is_single(value)
 
 
 def number_in(value: Any) -> Any:

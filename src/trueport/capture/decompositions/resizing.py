@@ -52,8 +52,7 @@ def _by_traced_factor(
             f"interpolate({how}) by a factor that is known only when the model runs",
             "use mode='bilinear' or 'nearest', or list the factor in constants=",
         )
-    factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * (input.dim() - 2)
-    for axis, factor in enumerate(factors, 2):
+    for axis, factor in enumerate(each_axis(scale_factor, input.dim() - 2), 2):
         length: Any = torch.sym_max(math.floor(input.shape[axis] * factor), 0)
         before, after = (torch.full((), n, dtype=torch.float32) for n in (input.shape[axis], length))
         if align_corners:
@@ -110,19 +109,12 @@ def _resized(x: torch.Tensor, output_size: Sizes | None, scales: Sequence[float]
 @sizes_of(
     *(aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec),
     *(aten._upsample_nearest_exact1d.vec, aten._upsample_nearest_exact2d.vec, aten._upsample_nearest_exact3d.vec),
-)
-def _nearest_vec(input: torch.Tensor, output_size: Sizes | None, scale_factors: Any) -> torch.Tensor:
-    return _resized(input, output_size, scale_factors)
-
-
-@sizes_of(
     *(aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec),
     *(aten.upsample_bicubic2d.vec, aten._upsample_bilinear2d_aa.vec, aten._upsample_bicubic2d_aa.vec),
 )
-def _smooth_vec(
-    input: torch.Tensor, output_size: Sizes | None, align_corners: bool, scale_factors: Any
-) -> torch.Tensor:
-    return _resized(input, output_size, scale_factors)
+def _to_size_or_by_factors(input: torch.Tensor, output_size: Sizes | None, *settings: Any) -> torch.Tensor:
+    """The smooth ones are told about corners before the factors."""
+    return _resized(input, output_size, settings[-1])
 
 
 @sizes_of(aten._upsample_bilinear2d_aa.default, aten._upsample_bicubic2d_aa.default)

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 
 from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.indexing import get_item
+from trueport.capture.decompositions.pooling import laid_out
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
-from trueport.load.values import SYMBOLIC_NUMBERS
 from trueport.torch_internals import GuardOnDataDependentSymNode
-from trueport.torch_internals.symbolic import expr_of, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of
 
 aten = torch.ops.aten
 
@@ -36,7 +36,7 @@ def _squeeze(tensor: torch.Tensor) -> torch.Tensor:
 @decomposes(aten.squeeze.dim)
 def _squeeze_axis(tensor: torch.Tensor, dim: int) -> Any:
     """An axis of a free size stays, which is wrong where the size is 1: noted, as above."""
-    if tensor.dim() == 0 or not isinstance(tensor.shape[dim], torch.SymInt):
+    if tensor.dim() == 0 or not is_symbolic(tensor.shape[dim]):
         return NotImplemented
     return tensor.squeeze([dim] if tensor.shape[dim] == 1 else [])
 
@@ -56,9 +56,9 @@ def _take_along_dim(tensor: torch.Tensor, indices: torch.Tensor, dim: int | None
 
 def _broadcast(one: Any, other: Any) -> Any:
     """Of two sizes the one that is not known to be 1; a number rather than a symbol."""
-    if isinstance(one, int):
+    if not is_symbolic(one):
         return other if one == 1 else one
-    return one if isinstance(other, int) and other == 1 else other
+    return one if same_number(other, 1) else other
 
 
 @decomposes(aten.tensor_split.sections)
@@ -87,7 +87,7 @@ def _unsafe_masked_index(
     tensor: torch.Tensor, mask: torch.Tensor, indices: list[torch.Tensor | None], fill: Any
 ) -> torch.Tensor:
     """What is masked may have an index that is none; negative ones count from the end, as in eager's kernel."""
-    if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+    if any(same_number(size, 0) for size in tensor.shape):
         return torch.full_like(mask, fill, dtype=tensor.dtype)
     within = [
         slice(None) if index is None else index.clamp(-size, size - 1)
@@ -111,7 +111,7 @@ def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> tor
 @decomposes(F.pad)
 def _pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> torch.Tensor:
     """Padding with a traced number: zeros, and the number where nothing of the input is."""
-    if mode != "constant" or not isinstance(value, SYMBOLIC_NUMBERS):
+    if mode != "constant" or not is_symbolic(value):
         return F.pad(input, pad, mode, value)
     inside = F.pad(torch.ones_like(input, dtype=torch.bool), pad)
     return torch.where(inside, F.pad(input, pad), tensor_of(value, dtype=input.dtype))
@@ -123,9 +123,7 @@ def _unfold(input: torch.Tensor, dimension: int, size: Any, step: Any) -> torch.
     axis = dimension % input.dim()
     starts = torch.arange((input.shape[axis] - size) // step + 1) * step
     index = starts.unsqueeze(1) + torch.arange(size)
-    taken = input.index_select(axis, index.flatten())
-    pieces = taken.reshape((*input.shape[:axis], *index.shape, *input.shape[axis + 1 :]))
-    return pieces.movedim(axis + 1, -1)
+    return laid_out(input, axis, index).movedim(axis + 1, -1)
 
 
 @decomposes(F.pixel_shuffle)
@@ -155,8 +153,8 @@ def _view(self: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
     try:
         return aten.view.default(self, size)  # type: ignore[no-any-return]
     except GuardOnDataDependentSymNode:
-        others: Any = math.prod(length for length in size if not _is_open(length))
-        return self.new_empty([self.numel() // others if _is_open(length) else length for length in size])
+        others: Any = math.prod(length for length in size if not is_left_open(length))
+        return self.new_empty([self.numel() // others if is_left_open(length) else length for length in size])
 
 
 @sizes_of(aten.slice.Tensor)
@@ -165,7 +163,7 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
 
     So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
     """
-    if isinstance(start, torch.SymInt) and isinstance(end, torch.SymInt) and isinstance(step, int) and step == 1:
+    if is_symbolic(start) and is_symbolic(end) and same_number(step, 1):
         shapes, length = shapes_of(start), expr_of(end - start)
         rows = self.shape[dim]
         if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
@@ -175,5 +173,6 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
     return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
 
 
-def _is_open(length: Any) -> bool:
-    return isinstance(length, int) and length == -1
+def is_left_open(length: Any) -> bool:
+    """The size of a reshape that follows from the others."""
+    return same_number(length, -1)

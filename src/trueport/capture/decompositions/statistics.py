@@ -10,6 +10,7 @@ import torch
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
 
@@ -97,34 +98,22 @@ def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
 
 @decomposes(aten.histogram.bin_ct)
 def _histogram_of_count(
-    tensor: torch.Tensor,
-    bins: int = 100,
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: int = 100, *, range: Sequence[float] | None = None, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     low, high = _outer_edges(tensor.reshape(-1, 1), range)
-    edges = _even_edges(low[0], high[0], bins)
-    return _histogram(tensor, edges, weight=weight, density=density)
+    return _histogram(tensor, _even_edges(low[0], high[0], bins), **options)
 
 
 @decomposes(aten.histogram.bins_tensor)
 def _histogram(
     tensor: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    counts = _counted(tensor.reshape(-1, 1), [bins], weight, density)
-    return counts, bins
+    return _counted(tensor.reshape(-1, 1), [bins], weight, density), bins
 
 
 @decomposes(aten._histogramdd_bin_edges.default)
 def _histogramdd_edges(
-    tensor: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **_: Any
 ) -> list[torch.Tensor]:
     points = tensor.reshape(-1, tensor.shape[-1])
     low, high = _outer_edges(points, range)
@@ -133,15 +122,9 @@ def _histogramdd_edges(
 
 @decomposes(aten._histogramdd_from_bin_cts.default)
 def _histogramdd_of_counts(
-    tensor: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    tensor: torch.Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **options: Any
 ) -> torch.Tensor:
-    edges = _histogramdd_edges(tensor, bins, range=range)
-    return _counted(tensor.reshape(-1, tensor.shape[-1]), edges, weight, density)
+    return _histogramdd(tensor, _histogramdd_edges(tensor, bins, range=range), **options)
 
 
 @decomposes(aten._histogramdd_from_bin_tensors.default)
@@ -156,7 +139,7 @@ def _outer_edges(points: torch.Tensor, given: Sequence[float] | None) -> tuple[t
     if given is not None:
         ends = torch.tensor(list(given), dtype=points.dtype).reshape(-1, 2)
         low, high = ends[:, 0], ends[:, 1]
-    elif isinstance(points.shape[0], int) and points.shape[0] == 0:
+    elif same_number(points.shape[0], 0):
         low, high = points.new_zeros(points.shape[1]), points.new_ones(points.shape[1])
     else:
         low, high = points.amin(0), points.amax(0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trueport.capture.containers.lists import ListParts, Part, TracedList, held_in, is_open
+from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.effects.last_values import LastValues
 from trueport.load.containers import kind_of_container
@@ -73,7 +74,7 @@ def _as_left(merging: Merging, parts: ListParts, values: LastValues) -> ListPart
         ]
         return item if all(a is b.value for a, b in zip(left, leaves, strict=True)) else structure.build(left)
 
-    return ListParts(tuple(p if isinstance(p, Rows) else tuple(now(item) for item in p) for p in parts.parts))
+    return parts.mapped(now)
 
 
 def _common(then: ListParts, orelse: ListParts, merging: Merging) -> ItemShape:
@@ -88,7 +89,9 @@ def _merged_part(merging: Merging, one: Part, other: Part, name: str) -> Part:
     if isinstance(one, Rows) and isinstance(other, Rows):
         return one if one is other else _merged_rows(merging, one, other, name)
     assert not isinstance(one, Rows) and not isinstance(other, Rows)
-    return tuple(merging.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(zip(one, other, strict=True)))
+    return PlainItems(
+        merging.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(zip(one, other, strict=True))
+    )
 
 
 def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:

@@ -17,7 +17,9 @@ import torch
 
 from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.registry import holds_symbol
+from trueport.capture.graph import flat, mapped
 from trueport.torch_internals import Array, array, numpy_leads_to, on_tensors, torch_dtype
+from trueport.torch_internals.symbolic import is_integer, number_kind
 
 _FROM_NUMPY = torch.from_numpy
 
@@ -64,8 +66,7 @@ def _array(given: Any) -> Any:
     if isinstance(given, (np.ndarray, np.generic)):
         return array(_FROM_NUMPY(np.array(given)))
     if isinstance(given, (torch.SymInt, torch.SymFloat)):
-        number: Any = given
-        return array(torch.full((), number, dtype=torch.int64 if isinstance(given, torch.SymInt) else torch.float64))
+        return array(tensor_of(given, dtype=_dtype(None, given)))
     if isinstance(given, (list, tuple)) and holds_symbol(given) and not holds_array(given):
         return array(_of_items(given))
     return type(given)(map(_array, given)) if type(given) in (list, tuple) and holds_array(given) else given
@@ -73,42 +74,43 @@ def _array(given: Any) -> Any:
 
 def _number(given: Any) -> Any:
     """An array of one number as the number: `np.arange(0, sizes[1])`."""
-    if isinstance(given, (list, tuple)):
-        return type(given)(map(_number, given)) if holds_array(given) else given
-    return given.tensor.item() if isinstance(given, Array) and given.tensor.dim() == 0 else given
+    if not holds_array(given):
+        return given
+    return mapped(given, lambda each: each.tensor.item() if _is_single(each) else each)
+
+
+def _is_single(given: Any) -> bool:
+    return isinstance(given, Array) and given.tensor.dim() == 0
 
 
 def _dtype(dtype: Any, *numbers: Any) -> torch.dtype:
     """As numpy chooses: int64 for whole numbers, float64 for others."""
     if dtype is not None:
         return torch_dtype(dtype)
-    return torch.float64 if any(isinstance(n, (float, torch.SymFloat, np.floating)) for n in numbers) else torch.int64
+    floats = any(number_kind(n) is float or isinstance(n, np.floating) for n in numbers)
+    return torch.float64 if floats else torch.int64
 
 
 def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> torch.Tensor:
     start, stop = (0, start) if stop is None else (start, stop)
     kind = _dtype(dtype, start, stop, step)
-    if all(isinstance(n, (int, torch.SymInt)) for n in (start, stop, step)):
+    if all(map(is_integer, (start, stop, step))):
         return torch.arange(start, stop, step, dtype=torch.int64).to(kind)
     count: Any = torch.sym_max(torch.sym_int(torch.sym_float((stop - start) / step).__ceil__()), 0)
     made: torch.Tensor = torch.arange(count, dtype=torch.float64) * step + start
     return made.to(kind)
 
 
-def _sizes(shape: Any) -> tuple[Any, ...]:
-    return tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
-
-
 def _zeros(shape: Any, dtype: Any = float, **_: Any) -> torch.Tensor:
-    return torch.zeros(_sizes(shape), dtype=_dtype(dtype))
+    return torch.zeros(tuple(flat(shape)), dtype=_dtype(dtype))
 
 
 def _ones(shape: Any, dtype: Any = float, **_: Any) -> torch.Tensor:
-    return torch.ones(_sizes(shape), dtype=_dtype(dtype))
+    return torch.ones(tuple(flat(shape)), dtype=_dtype(dtype))
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> torch.Tensor:
-    return torch.full(_sizes(shape), fill_value, dtype=_dtype(dtype, fill_value))
+    return torch.full(tuple(flat(shape)), fill_value, dtype=_dtype(dtype, fill_value))
 
 
 def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, *, dtype: Any = None) -> torch.Tensor:
@@ -125,14 +127,13 @@ def _of_items(items: Any, dtype: Any = None, **_: Any) -> torch.Tensor:
     if isinstance(items, Array):
         held: torch.Tensor = items.tensor
         return held if dtype is None else held.to(torch_dtype(dtype))
-    made: torch.Tensor = tensor_of(with_tensors(items), dtype=_dtype(dtype, *_flat(items)))
+    made: torch.Tensor = tensor_of(with_tensors(items), dtype=_dtype(dtype, *map(_example, flat(items))))
     return made
 
 
-def _flat(items: Any) -> list[Any]:
-    if isinstance(items, Array):
-        return [0.0 if items.tensor.is_floating_point() else 0]
-    return [n for item in items for n in _flat(item)] if isinstance(items, (list, tuple)) else [items]
+def _example(item: Any) -> Any:
+    """A number, or one of those in an array."""
+    return item if not isinstance(item, Array) else 0.0 if item.tensor.is_floating_point() else 0
 
 
 _MADE: dict[str, Callable[..., torch.Tensor]] = {

@@ -21,7 +21,7 @@ from trueport.capture.containers.stepping import (
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.polyfills.of_builtins import until
 from trueport.capture.recording.flow import Flow
-from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, BlockNames
+from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 
 
 @traced_for(deque)
@@ -84,11 +84,5 @@ def _next(control: Flow, items: Any, *default: Any) -> Any:
 
 def _or_default(control: Flow, items: Any, own: Callable[[], Any], default: Any) -> Any:
     step = StepResult()
-    state = BlockNames(
-        lambda: (items, step.found, step.item),
-        lambda values: vars(step).update(found=values[1], item=values[2]),
-        ("the iterator", "whether there is an item", "the item"),
-        tuple,
-    )
-    OfTheUser(items, own).advance(control, step, state)
+    OfTheUser(items, own).advance(control, step, step.beside(NO_NAMES, lambda: items))
     return RUNTIME_FUNCTIONS.ternary(step.found, lambda: step.item, lambda: default)

@@ -18,15 +18,15 @@ from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.python.number_math import traced_math
 from trueport.capture.recording.flow import Flow
-from trueport.capture.values.chosen import Chosen, each_way, itself, later, made_of, pick
+from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText
 from trueport.load.containers import kind_of_container
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals import FakeTensor, FunctionalTensor
+from trueport.torch_internals.symbolic import counted, is_symbolic, is_traced, number_kind, plain_number
 
 Builtin = Callable[..., Any]
 _TRACED: dict[Builtin, Callable[..., Any]] = {}
@@ -141,11 +141,6 @@ def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:
     return register
 
 
-def plain_number(value: Any) -> Any:
-    """A tensor of one element as the number that `.item()` gives."""
-    return value.item() if isinstance(value, torch.Tensor) else value
-
-
 def _own_number(control: Flow, args: tuple[Any, ...], name: str) -> Callable[..., Any] | None:
     """What an object of the user's says that it is as a number, which Python would want as a plain one."""
     return control.own_method(args[0], name) if len(args) == 1 else None
@@ -158,12 +153,10 @@ def _int(control: Flow, *args: Any, **kwargs: Any) -> Any:
         return _int(control, own())
     if len(args) == 1 and isinstance(args[0], OpenText) and not args[0].before and not args[0].after:
         return args[0].number
-    if len(args) != 1 or kwargs or not isinstance(args[0], (torch.Tensor, *Symbolic)):
+    if len(args) != 1 or kwargs or not is_traced(args[0]):
         return int(*args, **kwargs)
-    number = plain_number(args[0])
-    if isinstance(number, torch.SymBool):
-        return torch.sym_ite(number, 1, 0)
-    return torch.sym_int(number) if isinstance(number, Symbolic) else int(number)
+    number = counted(plain_number(args[0]))
+    return torch.sym_int(number) if is_symbolic(number) else int(number)
 
 
 @traced_for(float)
@@ -171,12 +164,10 @@ def _float(control: Flow, *args: Any) -> Any:
     own = _own_number(control, args, "__float__")
     if own is not None:
         return _float(control, own())
-    if len(args) != 1 or not isinstance(args[0], (torch.Tensor, *Symbolic)):
+    if len(args) != 1 or not is_traced(args[0]):
         return float(*args)
-    number = plain_number(args[0])
-    if isinstance(number, torch.SymBool):
-        number = torch.sym_ite(number, 1, 0)
-    return torch.sym_float(number) if isinstance(number, Symbolic) else float(number)
+    number = counted(plain_number(args[0]))
+    return torch.sym_float(number) if is_symbolic(number) else float(number)
 
 
 @traced_for(bool)
@@ -188,8 +179,7 @@ def _bool(control: Flow, *args: Any) -> Any:
 
 def as_bool(control: Flow, value: Any) -> Any:
     """The truth of something as Python's bool, or as a symbol for one."""
-    truth = control.truth(value)
-    return truth.item() if isinstance(truth, torch.Tensor) else truth
+    return plain_number(control.truth(value))
 
 
 @traced_for(len)
@@ -204,10 +194,10 @@ def _len(control: Flow, value: Any) -> Any:
 
 @traced_for(abs)
 def _abs(_: Flow, value: Any) -> Any:
-    if not isinstance(value, Symbolic):
+    if not is_symbolic(value):
         return abs(value)
     if isinstance(value, torch.SymBool):
-        return torch.sym_ite(value, 1, 0)
+        return counted(value)
     number: Any = value
     size = torch.sym_max(number, -number)
     return torch.sym_max(size, 0) if isinstance(value, torch.SymInt) else size  # so that it is known not to be negative
@@ -215,16 +205,12 @@ def _abs(_: Flow, value: Any) -> Any:
 
 @traced_for(divmod)
 def _divmod(_: Flow, one: Any, other: Any) -> Any:
-    return (
-        (one // other, one % other) if isinstance(one, Symbolic) or isinstance(other, Symbolic) else divmod(one, other)
-    )
+    return (one // other, one % other) if is_symbolic(one) or is_symbolic(other) else divmod(one, other)
 
 
 @traced_for(type)
 def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], Chosen):
-        return args[0].made(type)
-    return type_of(args[0]) if len(args) == 1 else type(*args, **kwargs)
+    return made_of(args[0], type_of) if len(args) == 1 else type(*args, **kwargs)
 
 
 @traced_for(round)
@@ -243,16 +229,6 @@ def _to_even(number: Any, step: int) -> Any:
     return (low + int(rest * 2 > step or (rest * 2 == step and low % 2 == 1))) * step
 
 
-@traced_for(operator.truth)
-def _truth(control: Flow, value: Any) -> Any:
-    return as_bool(control, value)
-
-
-@traced_for(operator.not_)
-def _not(control: Flow, value: Any) -> Any:
-    return as_bool(control, control.negate(value))
-
-
 @traced_for(operator.index)
 def _index_of(control: Flow, value: Any) -> Any:
     return _int(control, value) if isinstance(value, (torch.SymInt, torch.Tensor)) else operator.index(value)
@@ -263,40 +239,26 @@ def _comparing(word: str) -> Builtin:
     return lambda _control, left, right: getattr(RUNTIME_FUNCTIONS, word)(left, right)
 
 
-for _word in ("lt", "le", "gt", "ge"):
-    traced_for(getattr(operator, _word))(_comparing(_word))
-
-
-@traced_for(operator.contains)
-def _contains(_: Flow, container: Any, item: Any) -> Any:
-    return RUNTIME_FUNCTIONS.in_(item, container)
-
-
-@traced_for(operator.countOf)
-def _count_of(control: Flow, items: Any, item: Any) -> Any:
-    return _count(control, list(items).count, item)
-
-
-@traced_for(operator.indexOf)
-def _place_of(control: Flow, items: Any, item: Any) -> Any:
-    return _index(control, list(items).index, item)
+_TRACED |= {
+    operator.truth: as_bool,
+    operator.not_: lambda control, value: as_bool(control, control.negate(value)),
+    **{getattr(operator, word): _comparing(word) for word in ("lt", "le", "gt", "ge")},
+    operator.contains: lambda _control, container, item: RUNTIME_FUNCTIONS.in_(item, container),
+    operator.countOf: lambda control, items, item: _count(control, list(items).count, item),
+    operator.indexOf: lambda control, items, item: _index(control, list(items).index, item),
+}
 
 
 @traced_for(isinstance)
 def _isinstance(_: Flow, value: Any, kinds: Any) -> Any:
-    if isinstance(value, Chosen):
-        return value.where(lambda candidate: builtins.isinstance(candidate, kinds))
-    return is_instance(value, kinds)
-
-
-_PLAIN_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    return holds_of(value, lambda candidate: is_instance(candidate, kinds))
 
 
 def type_of(value: Any) -> type:
     """The type that a traced tensor, number or container has in eager."""
     if type(value) in (FunctionalTensor, FakeTensor):
         return torch.Tensor
-    return _PLAIN_TYPES.get(type(value)) or kind_of_container(value)
+    return (number_kind(value) if is_symbolic(value) else None) or kind_of_container(value)
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
@@ -304,15 +266,15 @@ def is_instance(value: Any, kinds: Any) -> bool:
     plain = type_of(value)
     if plain is type(value) or isinstance(value, torch.Tensor):
         return builtins.isinstance(value, kinds)
-    return issubclass(plain, kinds) or (type(value) in _PLAIN_TYPES and builtins.isinstance(value, kinds))
+    return issubclass(plain, kinds) or (is_symbolic(value) and builtins.isinstance(value, kinds))
 
 
 @traced_for(str)
 def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
-    if args and isinstance(args[0], Chosen):
-        return args[0].made(str)
-    return OpenText.of("", args[0], "") if args and isinstance(args[0], torch.SymInt) else str(*args, **kwargs)
+    if args and isinstance(args[0], torch.SymInt):
+        return OpenText.of("", args[0], "")
+    return made_of(args[0], lambda value: str(value, *args[1:], **kwargs)) if args else str(**kwargs)
 
 
 @traced_for(warnings.warn)

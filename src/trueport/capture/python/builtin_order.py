@@ -11,31 +11,20 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.lists import TracedList, is_open
-from trueport.capture.containers.parts import ListParts, no_size
+from trueport.capture.containers.parts import no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.containers.sequences import refuse
+from trueport.capture.graph import flat
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.builtin_sequences import rows_of
 from trueport.capture.python.polyfills.of_builtins import best, in_order, or_default
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import itself
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
-
-_TRACED = (torch.Tensor, *Symbolic)
-
-
-@traced_for(max)
-def _max(control: Flow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, max, torch.sym_max, args, kwargs)
+from trueport.torch_internals.symbolic import is_number, is_traced
 
 
-@traced_for(min)
-def _min(control: Flow, *args: Any, **kwargs: Any) -> Any:
-    return _extreme(control, min, torch.sym_min, args, kwargs)
-
-
-def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -> Any:
+def _extreme(plain: Any, symbolic: Any, control: Flow, *args: Any, **kwargs: Any) -> Any:
     items = args
     if len(args) == 1:
         sequence = control.sequence(args[0])
@@ -46,9 +35,13 @@ def _extreme(control: Flow, plain: Any, symbolic: Any, args: Any, kwargs: Any) -
     ranks = [key(item) for item in items] if key is not None else list(items)
     if not items or (not any(map(_is_traced, ranks)) and not _own_order(control, ranks)):
         return plain(items, **kwargs)
-    if key is None and all(isinstance(i, (int, float, *Symbolic)) for i in items):
+    if key is None and all(map(is_number, items)):
         return functools.reduce(symbolic, items)
     return best(list(zip(items, ranks, strict=True)), None, plain is max)
+
+
+traced_for(max)(functools.partial(_extreme, max, torch.sym_max))
+traced_for(min)(functools.partial(_extreme, min, torch.sym_min))
 
 
 def _own_order(control: Flow, ranks: list[Any]) -> bool:
@@ -107,7 +100,7 @@ def _by_torch(items: list[Any], ranks: list[Any], reverse: bool) -> list[Any]:
 
 def _is_traced(rank: Any) -> bool:
     """Whether something that is put in order is traced, or a tuple of which an item is."""
-    return isinstance(rank, _TRACED) or (isinstance(rank, (tuple, list)) and any(map(_is_traced, rank)))
+    return any(map(is_traced, flat(rank)))
 
 
 def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:
@@ -121,7 +114,7 @@ def _sorted_open(whole: Any, key: Any, reverse: bool) -> Any:
     for column in reversed(numbers[:-1]):  # where the first are equal, the second decide
         order = order[column[order].sort(stable=True, descending=reverse).indices]
     held = tuple(held_together(tensor[order], [tensor]) for tensor in rows.tensors)
-    return TracedList.of(ListParts((Rows(rows.shape, held),)))
+    return TracedList.of_rows(Rows(rows.shape, held))
 
 
 def _numbers_first(ranks: Rows) -> list[torch.Tensor]:

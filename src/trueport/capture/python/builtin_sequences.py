@@ -9,28 +9,26 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.generators import Generated
+from trueport.capture.containers.generators import Generated, as_list
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import unbind
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.sets import TracedSet
 from trueport.capture.containers.stepping import OfOpenLength
-from trueport.capture.python.builtin_functions import as_bool, plain_number, traced_for
+from trueport.capture.python.builtin_functions import as_bool, traced_for
 from trueport.capture.recording.flow import Flow
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
+from trueport.capture.values.chosen import itself, later
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
-from trueport.torch_internals.symbolic import expr_of
-
-_TRACED = (torch.Tensor, *Symbolic)
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, is_traced, plain_number
 
 
 @traced_for(range)
 def _range(control: Flow, *bounds: Any) -> Any:
-    if not any(isinstance(b, _TRACED) for b in bounds):
+    if not any(map(is_traced, bounds)):
         return range(*bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    start, stop, step = plain_number(start), plain_number(stop), plain_number(step)
-    if not any(isinstance(b, Symbolic) for b in (start, stop, step)):
+    start, stop, step = map(plain_number, (start, stop, step))
+    if not any(map(is_symbolic, (start, stop, step))):
         return range(start, stop, step)
     if isinstance(step, int) and abs(step) == 1:
         count = stop - start if step > 0 else start - stop
@@ -55,30 +53,28 @@ def _sum(control: Flow, items: Any, start: Any = 0) -> Any:
     return back(rows.sum(0)) + start
 
 
-@traced_for(any)
-def _any(control: Flow, items: Any) -> Any:
-    if control.sequence(items) is not None:
-        return as_bool(control, rows_of(control, items)[0].any())
-    return as_bool(control, RUNTIME_FUNCTIONS.or_(False, *[lambda item=item: item for item in items]))
+def _quantifier(of_rows: Callable[..., Any], join: Callable[..., Any], of_none: bool) -> Callable[..., Any]:
+    def quantified(control: Flow, items: Any) -> Any:
+        if control.sequence(items) is not None:
+            return as_bool(control, of_rows(rows_of(control, items)[0]))
+        return as_bool(control, join(of_none, *[later(itself, item) for item in items]))
+
+    return quantified
 
 
-@traced_for(all)
-def _all(control: Flow, items: Any) -> Any:
-    if control.sequence(items) is not None:
-        return as_bool(control, rows_of(control, items)[0].all())
-    return as_bool(control, RUNTIME_FUNCTIONS.and_(True, *[lambda item=item: item for item in items]))
+traced_for(any)(_quantifier(torch.any, RUNTIME_FUNCTIONS.or_, False))
+traced_for(all)(_quantifier(torch.all, RUNTIME_FUNCTIONS.and_, True))
 
 
 def rows_of(control: Flow, items: Any) -> tuple[torch.Tensor, Callable[[torch.Tensor], Any]]:
     """All items along a first axis, and what makes a result of them what Python would give: numbers give numbers."""
     if isinstance(items, torch.Tensor):
-        return items, lambda result: result
-    if isinstance(items, Generated):
-        items = items.collected()
+        return items, itself
+    items = as_list(items)
     if not is_open(items):
-        items = control.collect(control.sequence(items), lambda item: item)
+        items = control.sequence(items).collected()
     column, _ = items.rows().only
-    return items.whole(), (lambda result: result.item()) if column.number is not None else (lambda result: result)
+    return items.whole(), itself if column.number is None else torch.Tensor.item
 
 
 # --- going through several things
@@ -120,8 +116,7 @@ def _sequence(control: Flow, items: Any) -> OpenSequence:
     if isinstance(items, itertools.repeat) and "," not in repr(items):
         repeated = next(items)
         return OpenSequence(None, lambda _: repeated)
-    if isinstance(items, Generated):
-        items = items.collected()
+    items = as_list(items)
     if isinstance(items, range):
         return OpenSequence(len(items), lambda i: items.start + i * items.step)
     if not isinstance(items, Sized):
@@ -157,21 +152,20 @@ def _map(control: Flow, function: Callable[..., Any], *iterables: Any) -> Any:
 
 @traced_for(list)
 def _list(control: Flow, *args: Any) -> Any:
-    if args and isinstance(args[0], Generated):
-        return args[0].collected()
-    sequence = control.sequence(args[0]) if args else None
     given = args[0] if args else ()
+    if (collected := as_list(given)) is not given:
+        return collected
+    sequence = control.sequence(given)
     return control.new_list(given) if sequence is None else _all_of(control, given, sequence)
 
 
 @traced_for(tuple)
 def _tuple(control: Flow, *args: Any) -> Any:
-    if args and isinstance(args[0], Generated):
-        args = (args[0].collected(),)
-    sequence = control.sequence(args[0]) if args else None
+    given = as_list(args[0]) if args else ()
+    sequence = control.sequence(given)
     if sequence is None:
-        return tuple(*args)
-    made = _all_of(control, args[0], sequence)
+        return tuple(given)
+    made = _all_of(control, given, sequence)
     made.stands_for = tuple
     return made
 
@@ -184,7 +178,7 @@ def _all_of(control: Flow, items: Any, sequence: OpenSequence) -> Any:
     elif isinstance(items, torch.Tensor):
         made = unbind(items).cut()
     else:
-        made = control.collect(sequence, lambda item: item)
+        made = sequence.collected()
     made.stands_for = list
     return made
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from trueport.capture.graph import flat
 from trueport.capture.python.arrays import computed, holds_array, is_of_numpy
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
-from trueport.rewrite.running.runtime import TRACE
+from trueport.capture.stops.raising import fails_unless
 from trueport.torch_internals import SYMBOLIC_MATH
+from trueport.torch_internals.symbolic import is_symbolic
 
 Function = Callable[..., Any]
 
@@ -80,14 +81,14 @@ def _perm(n: Any, k: Any = None) -> Any:
     """Integers all the way where k is plain; otherwise by logarithms, which give about 14 digits."""
     if k is None:
         return _factorial(n)
-    if isinstance(k, int):
+    if not is_symbolic(k):
         return functools.reduce(lambda ways, i: ways * (n - i), range(k), 1)
     ways = _by(lambda a, b: torch.where(b > a, 0.0, torch.exp(torch.lgamma(a + 1) - torch.lgamma(a - b + 1))))
     return _whole(ways(n, k))
 
 
 def _comb(n: Any, k: Any) -> Any:
-    if isinstance(k, int):
+    if not is_symbolic(k):
         return functools.reduce(lambda ways, i: ways * (n - i) // (i + 1), range(k), 1)
     return _whole(_perm(n, k) / _gamma(k + 1))
 
@@ -192,8 +193,8 @@ def traced_math(function: Any) -> Function | None:
         plain = [_number(argument) for argument in args]
         if replacement is not None and _is_traced(plain):
             within = _WHERE.get(function)
-            if within is not None and TRACE.trace is not None:
-                TRACE.trace.check_if_caught(lambda: within(*plain), ValueError)
+            if within is not None:
+                fails_unless(lambda: within(*plain), ValueError)
             return replacement(*plain, **kwargs)
         if is_of_numpy(function) and (_is_traced((*plain, *kwargs.values())) or holds_array(args)):
             answer = computed(function.__name__, plain, kwargs)
@@ -208,5 +209,5 @@ def _number(argument: Any) -> Any:
     return argument.item() if isinstance(argument, torch.Tensor) and argument.numel() == 1 else argument
 
 
-def _is_traced(arguments: Iterable[Any]) -> bool:
-    return any(isinstance(a, Symbolic) or (isinstance(a, (list, tuple)) and _is_traced(a)) for a in arguments)
+def _is_traced(arguments: Sequence[Any]) -> bool:
+    return any(map(is_symbolic, flat(arguments)))

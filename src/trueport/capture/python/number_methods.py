@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from trueport.capture.stops.places import Places, code_that_calls
+from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.texts import Message, OpenText
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import float_floor_division, floats_step_by_step
-from trueport.torch_internals.symbolic import has_hint
+from trueport.torch_internals.symbolic import counted, has_hint, is_integer, is_number, is_symbolic
 
 Method = Callable[..., Any]
 
@@ -45,10 +45,10 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             "bit_length": _bit_length,
             "bit_count": _bit_count,
             "__mod__": _checked(torch.SymInt.__mod__),
-            "__rmod__": _checked_from_the_right(vars(torch.SymInt)["__rmod__"]),
-            "__rfloordiv__": _checked_from_the_right(torch.SymInt.__rfloordiv__),
+            "__rmod__": _checked(vars(torch.SymInt)["__rmod__"], divisor=0),
+            "__rfloordiv__": _checked(torch.SymInt.__rfloordiv__, divisor=0),
             "__pow__": _power(torch.SymInt.__pow__),
-            "__rpow__": _power_from_the_right(torch.SymInt.__rpow__),
+            "__rpow__": lambda exponent, number: _as_floats(number, exponent),
             **_PARTS,
             "__format__": _format,
             "__str__": text,
@@ -57,9 +57,9 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             **_with_bools(torch.SymFloat),
             **_ordering(),
             "__floordiv__": _checked(float_floor_division),
-            "__rfloordiv__": _checked_from_the_right(lambda number, other: float_floor_division(other, number)),
+            "__rfloordiv__": _checked(lambda number, other: float_floor_division(other, number), divisor=0),
             "__mod__": _checked(vars(torch.SymFloat)["__mod__"]),
-            "__rmod__": _checked_from_the_right(vars(torch.SymFloat)["__rmod__"]),
+            "__rmod__": _checked(vars(torch.SymFloat)["__rmod__"], divisor=0),
             "__format__": _format,
             **_PARTS,
         },
@@ -83,10 +83,6 @@ def _format(number: Any, _specification: str) -> str:
     return Message(repr(number))
 
 
-def _counted(flag: Any) -> Any:
-    return torch.sym_ite(flag, 1, 0) if isinstance(flag, torch.SymBool) else flag
-
-
 def _invert(number: Any) -> Any:
     return -number - 1
 
@@ -95,34 +91,26 @@ def _floor_division(itself: Method) -> Method:
     """By a negative number as of the opposite by a positive one: only then torch may divide twice in one step."""
 
     def divide(number: Any, other: Any) -> Any:
-        other = _counted(other)
+        other = counted(other)
         _no_zero(other)
         return itself(-number, -other) if isinstance(other, int) and other < 0 else itself(number, other)
 
     return divide
 
 
-def _checked(itself: Method) -> Method:
-    """A division, of which eager raises an error by zero, and somebody may catch it."""
+def _checked(itself: Method, divisor: int = 1) -> Method:
+    """A division, of which eager raises an error by zero, and somebody may catch it. `divisor` is which operand is."""
 
-    def divide(number: Any, other: Any) -> Any:
-        _no_zero(other)
-        return itself(number, other)
-
-    return divide
-
-
-def _checked_from_the_right(itself: Method) -> Method:
-    def divide(number: Any, other: Any) -> Any:
-        _no_zero(number)
-        return itself(number, other)
+    def divide(*operands: Any) -> Any:
+        _no_zero(operands[divisor])
+        return itself(*operands)
 
     return divide
 
 
 def _no_zero(number: Any) -> None:
-    if TRACE.trace is not None and isinstance(number, (torch.SymInt, torch.SymFloat)):
-        TRACE.trace.check_if_caught(lambda: number != 0, ZeroDivisionError)
+    if isinstance(number, (torch.SymInt, torch.SymFloat)):
+        fails_unless(lambda: number != 0, ZeroDivisionError)
 
 
 def _power(itself: Method) -> Method:
@@ -138,17 +126,8 @@ def _power(itself: Method) -> Method:
     return raised
 
 
-def _power_from_the_right(itself: Method) -> Method:
-    del itself
-
-    def raised(exponent: Any, number: Any) -> Any:
-        return _as_floats(number, exponent)
-
-    return raised
-
-
 def _as_floats(number: Any, exponent: Any) -> Any:
-    whole = isinstance(number, (int, torch.SymInt)) and isinstance(exponent, torch.SymInt)
+    whole = is_integer(number) and isinstance(exponent, torch.SymInt)
     if whole and bool(TRACE.trace is not None and TRACE.trace.truth(exponent >= 0) is True):
         base, power = (torch.full((), each, dtype=torch.int64) for each in (number, exponent))
     else:
@@ -157,8 +136,15 @@ def _as_floats(number: Any, exponent: Any) -> Any:
 
 
 def _bit_count(number: Any) -> Any:
-    powers = torch.tensor([2**bit for bit in range(63)])
-    return (torch.full((), number, dtype=torch.int64).abs() // powers % 2).sum().item()
+    return (torch.full((), number, dtype=torch.int64).abs() // _powers() % 2).sum().item()
+
+
+def _bit_length(number: Any) -> Any:
+    return (torch.full((), number, dtype=torch.int64).abs() >= _powers()).sum().item()
+
+
+def _powers() -> torch.Tensor:
+    return torch.tensor([2**bit for bit in range(63)])
 
 
 _PARTS: dict[str, Any] = {
@@ -168,18 +154,13 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def _bit_length(number: Any) -> Any:
-    powers = torch.tensor([2**bit for bit in range(63)])
-    return (torch.full((), number, dtype=torch.int64).abs() >= powers).sum().item()
-
-
 def _equal(flag: Any, other: Any) -> Any:
     """Torch would compare the numbers behind two truths, which have none."""
     if isinstance(other, bool):
         return flag if other else torch.sym_not(flag)
     if isinstance(other, torch.SymBool):
         return torch.sym_not(_xor(flag, other))
-    return _counted(flag) == other
+    return counted(flag) == other
 
 
 def _unequal(flag: Any, other: Any) -> Any:
@@ -191,11 +172,11 @@ def _with_bools(kind: type) -> dict[str, Method]:
     """The arithmetic of a traced number, where the other one may be a traced bool."""
 
     def counting(operation: Method) -> Method:
-        return lambda number, other: operation(number, _counted(other))
+        return lambda number, other: operation(number, counted(other))
 
     made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
     into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
-    return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked_from_the_right(by)}
+    return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked(by, divisor=0)}
 
 
 def _ordering() -> dict[str, Method]:
@@ -205,10 +186,10 @@ def _ordering() -> dict[str, Method]:
         itself, compare = getattr(torch.SymFloat, name), getattr(operator, name)
 
         def ordered(number: Any, other: Any) -> Any:
-            known = all(has_hint(each) for each in (number, other) if isinstance(each, Symbolic))
-            if TRACE.trace is None or known or not isinstance(other, (int, float, *Symbolic)):
+            known = all(has_hint(each) for each in (number, other) if is_symbolic(each))
+            if TRACE.trace is None or known or not is_number(other):
                 return itself(number, other)
-            both = (torch.full((), torch.sym_float(_counted(each)), dtype=torch.float64) for each in (number, other))
+            both = (torch.full((), torch.sym_float(counted(each)), dtype=torch.float64) for each in (number, other))
             return compare(*both).item()
 
         return ordered
@@ -217,11 +198,11 @@ def _ordering() -> dict[str, Method]:
 
 
 def _counting(operation: Method) -> Method:
-    return lambda flag, other: operation(_counted(flag), _counted(other))
+    return lambda flag, other: operation(counted(flag), counted(other))
 
 
 def _counting_from_the_right(operation: Method) -> Method:
-    return lambda flag, other: operation(_counted(other), _counted(flag))
+    return lambda flag, other: operation(counted(other), counted(flag))
 
 
 def _xor(flag: Any, other: Any) -> Any:
@@ -234,7 +215,7 @@ def _of_bits(operation: Method, of_bools: Method | None = None) -> Method:
 
     def method(flag: Any, other: Any) -> Any:
         if type(other) in (int, torch.SymInt):
-            return operation(_counted(flag), other)
+            return operation(counted(flag), other)
         return truth(flag, other)
 
     return method
@@ -245,9 +226,9 @@ _COUNTING: dict[str, Method] = {
     **{f"__{name}__": _counting(getattr(operator, name)) for name in _WITH_NUMBERS},
     **{f"__r{name}__": _counting_from_the_right(getattr(operator, name)) for name in _WITH_NUMBERS},
     **{f"__{name}__": _counting(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
-    "__neg__": lambda flag: -_counted(flag),
-    "__abs__": lambda flag: _counted(flag),
-    "__round__": lambda flag, *_: _counted(flag),
+    "__neg__": lambda flag: -counted(flag),
+    "__abs__": counted,
+    "__round__": lambda flag, *_: counted(flag),
     "__eq__": _equal,
     "__ne__": _unequal,
     "__and__": _of_bits(operator.and_),

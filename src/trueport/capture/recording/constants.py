@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Control, Node, Number, Value, Weight
+from trueport.capture.graph import Control, Node, Number, Value, Weight, flat, mapped
 from trueport.source import Place
 from trueport.torch_internals import OpOverload, outside_all_modes
 
@@ -76,21 +76,20 @@ class Constants:
                 waiting.extend(missing)
                 continue
             returned = self._run(node.op, node.args, node.kwargs)
-            results = returned if isinstance(returned, (list, tuple)) else (returned,)
-            for output, result in zip(node.outputs, results, strict=True):
+            for output, result in zip(node.outputs, flat(returned), strict=True):
                 if isinstance(output, Value):
                     self._known[output] = result
         return self._known[value]
 
     def _run(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        real_args = self._real(args)
-        real_kwargs = {k: self._real(v) for k, v in kwargs.items()}
+        real_args = mapped(args, self._real)
+        real_kwargs = {k: mapped(v, self._real) for k, v in kwargs.items()}
         with outside_all_modes(), torch.no_grad():
             return op(*real_args, **real_kwargs)
 
     def _real(self, argument: Any) -> Any:
         if isinstance(argument, Value):
-            if any(not isinstance(s, int) for s in argument.shape):
+            if not argument.has_plain_sizes:
                 raise _NotConstant
             real = self._evaluate(argument)
             if real.numel() > limits.ELEMENTS_OF_A_CONSTANT:
@@ -98,8 +97,6 @@ class Constants:
             return real
         if isinstance(argument, Number):
             raise _NotConstant
-        if isinstance(argument, tuple):
-            return tuple(self._real(a) for a in argument)
         return argument
 
 
@@ -109,8 +106,4 @@ def _is_steady(op: OpOverload) -> bool:
 
 def values_in(argument: Any) -> list[Value]:
     """The values that an argument of a node holds."""
-    if isinstance(argument, Value):
-        return [argument]
-    if isinstance(argument, (tuple, list)):
-        return [v for a in argument for v in values_in(a)]
-    return []
+    return [each for each in flat(argument) if isinstance(each, Value)]

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from trueport.capture.decompositions.shaping import is_left_open
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import expr_of, has_hint
+from trueport.torch_internals.symbolic import has_hint, is_symbolic, same_number
 
 aten = torch.ops.aten
 
@@ -22,31 +23,23 @@ RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.def
 def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a reshape with no size left open, where torch would ask in vain."""
     tensor, wanted, *others = args
-    given = [size for size in wanted if not _is_open(size)]
+    given = [size for size in wanted if not is_left_open(size)]
     if len(given) != len(wanted) - 1 or not any(_depends_on_values(size) for size in given):
         return args
     left = list(tensor.shape)
     divisors = [size for size in given if not _cancelled(left, size)]
     missing = math.prod(left) // math.prod(divisors) if divisors else math.prod(left)
-    return (tensor, [missing if _is_open(size) else size for size in wanted], *others)
+    return (tensor, [missing if is_left_open(size) else size for size in wanted], *others)
 
 
 def _depends_on_values(size: Any) -> bool:
-    return isinstance(size, torch.SymInt) and not has_hint(size)
-
-
-def _is_open(size: Any) -> bool:
-    return isinstance(size, int) and size == -1
+    return is_symbolic(size) and not has_hint(size)
 
 
 def _cancelled(left: list[Any], size: Any) -> bool:
     """Whether it was one of the sizes that are left, which then has gone."""
     for i, other in enumerate(left):
-        if _expression(size) == _expression(other):
+        if same_number(size, other):
             del left[i]
             return True
     return False
-
-
-def _expression(size: Any) -> Any:
-    return expr_of(size) if isinstance(size, torch.SymInt) else size

@@ -18,6 +18,7 @@ import torch
 from trueport.capture.graph import Number, Size, Value
 from trueport.capture.recording.symbols import Symbols
 from trueport.torch_internals import FakeTensor, OpOverload, copy_fake, copy_functional, to_functional
+from trueport.torch_internals.symbolic import is_symbolic
 
 
 @dataclass(eq=False, slots=True)
@@ -117,7 +118,7 @@ class ResultCache:
     def _key(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self.signature(value)
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        if is_symbolic(value):
             number = self._symbols.number_of(value)
             return number if isinstance(number, Number) else (type(number), number)
         if isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from trueport.capture.decompositions.registry import results_of
-from trueport.capture.graph import Node, Number, Region, Returns, Value
+from trueport.capture.graph import Node, Number, Region, Returns, Value, mapped
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.size_values import SizeValues
@@ -33,7 +33,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     symbolic_kernels,
 )
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_symbolic, number_kind, symbol_behind
 
 aten = torch.ops.aten
 
@@ -111,7 +111,7 @@ class Recording(ABC):
         again = self._recorded_before(op, args, kwargs)
         if again is not None:
             return again
-        returned = self._new(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)))
+        returned = mapped(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)), self._new)
         if isinstance(returned, (bool, int, float)):  # a question about shapes, which the trace can answer
             return returned
         self._note_unsupported(op, args, kwargs)
@@ -120,8 +120,6 @@ class Recording(ABC):
 
     def _new(self, returned: Any) -> Any:
         """What an operator returned; a twin of it where that is its own argument (`conj_physical` of real numbers)."""
-        if isinstance(returned, (list, tuple)):
-            return type(returned)(self._new(r) for r in returned)
         if isinstance(returned, FakeTensor) and value_of(returned) is not None:
             return self.memory.new_fake(self.memory.signature(returned))
         return returned
@@ -174,12 +172,7 @@ class Recording(ABC):
         if found is None:
             return None
         self._keep(*found)
-        return self._twin(found[1])
-
-    def _twin(self, returned: Any) -> Any:
-        if isinstance(returned, (list, tuple)):
-            return type(returned)(self._twin(r) for r in returned)
-        return self._same_value(returned) if isinstance(returned, torch.Tensor) else returned
+        return mapped(found[1], self._same_value)
 
     def _new_value(self, fake: torch.Tensor) -> Value:
         signature = self.memory.signature(fake)
@@ -193,7 +186,7 @@ class Recording(ABC):
             return self.value(argument)
         if isinstance(argument, (list, tuple)):
             return tuple(self._note(a) for a in argument)
-        if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        if is_symbolic(argument):
             return self.symbols.number_of(argument)
         return argument
 
@@ -208,7 +201,7 @@ class Recording(ABC):
             raise AssertionError(f"a tensor reached the recorder that no operation made: {tensor}")
         return value
 
-    def _same_value(self, fake: torch.Tensor) -> torch.Tensor:
+    def _same_value(self, fake: Any) -> Any:
         if not isinstance(fake, FakeTensor):
             return fake
         twin = self.memory.new_fake(self.memory.signature(fake))
@@ -230,16 +223,14 @@ class Recording(ABC):
             return again
         returned = self._ask(op, (fake,), {})
         self.symbols.shapes.forget_pending()
-        expr = expr_of(returned)
-        symbol = expr if not isinstance(returned, torch.SymBool) else expr.args[0]
+        symbol = symbol_behind(returned)
         if symbol not in self._bound_items:
             self._read_in.setdefault(id(self.regions[-1]), []).append(fake)
         known_in = self._bound_items.setdefault(symbol, [])
         if symbol.is_Symbol and not any(region is here for region in known_in for here in self.regions):
             known_in.append(self.regions[-1])
-            kinds = {torch.SymFloat: float, torch.SymBool: bool}
-            kind = kinds.get(type(returned), int)
-            node = Node(op, (self.value(fake),), {}, (Number(symbol, kind),), Returns.ONE, self.places.here())
+            number = Number(symbol, number_kind(returned) or int)
+            node = Node(op, (self.value(fake),), {}, (number,), Returns.ONE, self.places.here())
             self.regions[-1].nodes.append(node)
             self._keep(node, returned)
         return returned

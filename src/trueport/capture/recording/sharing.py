@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.source import Place
 
 Memory = int
@@ -70,17 +70,15 @@ class Sharing:
             for link in self._now.links:
                 if link.one in same and link.again is not None:
                     link.again()
-            raise ExportError(
-                [
-                    ArmsDisagree(
-                        message="a tensor is read here that may be one that another line writes in place, depending on "
-                        "the way that the model took before",
-                        place=place,
-                        label="read here",
-                        seen=(f"written in place at {written}",),
-                        fix="where one name is given to another in a branch or a loop, give it a copy: .clone()",
-                    )
-                ]
+            raise refusal(
+                ArmsDisagree(
+                    message="a tensor is read here that may be one that another line writes in place, depending on "
+                    "the way that the model took before",
+                    place=place,
+                    label="read here",
+                    seen=(f"written in place at {written}",),
+                    fix="where one name is given to another in a branch or a loop, give it a copy: .clone()",
+                )
             )
 
     @property

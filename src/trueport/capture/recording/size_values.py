@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Number, Value
+from trueport.capture.graph import Number, Value, mapped
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.symbols import Symbols
 from trueport.torch_internals import outside_all_modes
-from trueport.torch_internals.symbolic import expr_of, shapes_of
+from trueport.torch_internals.symbolic import expr_of, is_integer, shapes_of
 
 aten = torch.ops.aten
 Elements = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ class SizeValues:
             return None
 
     def _elements(self, value: Value, steps: int) -> Elements:
-        if value.dtype not in _INTEGERS or not all(isinstance(s, int) for s in value.shape) or not steps:
+        if value.dtype not in _INTEGERS or not value.has_plain_sizes or not steps:
             raise _Unknown
         node = self._constants.producer(value)
         if node is None:
@@ -54,7 +54,8 @@ class SizeValues:
         rule = _RULES.get(node.op)
         if rule is None or not set(node.kwargs) <= _HARMLESS | {"rounding_mode"}:
             return self._constant(value)
-        returned = rule(*(self._argument(a, steps - 1) for a in node.args), **_kept(node.kwargs))
+        given = mapped(node.args, lambda each: self._argument(each, steps - 1))
+        returned = rule(*given, **_kept(node.kwargs))
         results = returned if isinstance(returned, list) else [returned]
         found = np.asarray(results[[o is value for o in node.outputs].index(True)], dtype=object)
         if found.shape != value.shape or found.size > limits.ELEMENTS_OF_SIZES:
@@ -75,8 +76,6 @@ class SizeValues:
             if argument.kind is not int:
                 raise _Unknown
             return self._symbols.shapes.of_expr(argument.expr)
-        if isinstance(argument, tuple):
-            return [self._argument(a, steps) for a in argument]
         return argument
 
 
@@ -118,7 +117,7 @@ def _select(a: Elements, dim: int, index: Any) -> Elements:
 
 
 @_rule(aten.full.default)
-def _full(size: list[int], number: Any) -> Elements:
+def _full(size: tuple[int, ...], number: Any) -> Elements:
     made = np.empty(size, dtype=object)
     made.fill(number)
     return made
@@ -153,5 +152,5 @@ def _must_be_sizes(a: Elements, b: Any) -> None:
         raise _Unknown
     for element in a.flat:
         lowest = shapes_of(element).lowest(expr_of(element)) if isinstance(element, torch.SymInt) else element
-        if not isinstance(element, (int, torch.SymInt)) or not bool(lowest >= 0):
+        if not is_integer(element) or not bool(lowest >= 0):
             raise _Unknown

@@ -13,7 +13,7 @@ from trueport.capture.stops.places import Places
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import expr_of, number_kind, symbol_behind
 
 
 class Symbols:
@@ -49,16 +49,13 @@ class Symbols:
 
     def number(self, name: str, value: int | float | bool) -> Any:
         """A Python number argument that stays an input."""
-        if isinstance(value, bool):
-            flag = self.shapes.new_bool(name, value)
-            symbol = expr_of(flag).args[0]
-            made: Any = flag
-        elif isinstance(value, int):
-            made = self.shapes.new_int(name, value)
-            symbol = expr_of(made)
-        else:
-            made = self.shapes.new_float(name, value)
-            symbol = expr_of(made)
+        new: dict[Any, Callable[..., Any]] = {
+            bool: self.shapes.new_bool,
+            int: self.shapes.new_int,
+            float: self.shapes.new_float,
+        }
+        made = new[number_kind(value)](name, value)
+        symbol = symbol_behind(made)
         self.number_symbols[symbol] = name
         self.hints[symbol] = value
         return made

@@ -19,7 +19,7 @@ import torch
 from trueport.capture.decompositions.quantised import after as after_quantised
 from trueport.capture.decompositions.quantised import grid_among
 from trueport.capture.decompositions.registry import operator_decomposition
-from trueport.capture.graph import Region, Value, Weight
+from trueport.capture.graph import Region, Value, Weight, flat, mapped
 from trueport.capture.recording.adoption import Adoption, is_real
 from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
 from trueport.capture.recording.constants import values_in
@@ -46,6 +46,7 @@ from trueport.torch_internals import (
     symbolic_kernels,
 )
 from trueport.torch_internals.schemas import arguments_of, writes_in_place
+from trueport.torch_internals.symbolic import number_kind
 
 _NUMBERS = (torch.SymInt, torch.SymFloat)
 
@@ -131,9 +132,8 @@ class Tracer(Recording):
         if not arguments_of(op)[0].is_tensor:
             return number
         with self.functionaliser:
-            return torch.scalar_tensor(
-                number, dtype=torch.int64 if isinstance(number, torch.SymInt) else torch.get_default_dtype()
-            )
+            whole = number_kind(number) is int
+            return torch.scalar_tensor(number, dtype=torch.int64 if whole else torch.get_default_dtype())
 
     def _decompose(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """Trace through torch's own definition of an operator that has no translation."""
@@ -177,11 +177,9 @@ class Tracer(Recording):
         return self.value(tensor)
 
     def _check_read(self, argument: Any, place: Place | None = None) -> None:
-        if isinstance(argument, FunctionalTensor):
-            self.writes.sharing.read(memory_of(argument), place or self.places.here())
-        elif isinstance(argument, (list, tuple)):
-            for item in argument:
-                self._check_read(item)
+        for each in flat(argument):
+            if isinstance(each, FunctionalTensor):
+                self.writes.sharing.read(memory_of(each), place or self.places.here())
 
     def link(
         self,
@@ -264,11 +262,7 @@ class Tracer(Recording):
             self.leave(self.regions.pop())
 
     def _wrap(self, returned: Any) -> Any:
-        if isinstance(returned, FakeTensor):
-            return self.wrap(returned)
-        if isinstance(returned, (list, tuple)):
-            return type(returned)(self._wrap(r) for r in returned)
-        return returned
+        return mapped(returned, lambda each: self.wrap(each) if isinstance(each, FakeTensor) else each)
 
     def new_input(self, fake: torch.Tensor, name: str) -> tuple[torch.Tensor, Value]:
         """A wrapper for an input of the model, and its value."""
@@ -282,7 +276,7 @@ class Tracer(Recording):
             given = args[position] if position < len(args) else kwargs.get(declared.name)
             if not declared.is_written:
                 continue
-            for argument in given if isinstance(given, (list, tuple)) else (given,):
+            for argument in flat(given):
                 if isinstance(argument, FunctionalTensor):
                     self._writes.setdefault(memory_of(argument), self.places.here())
                     self.writes.about_to_write(argument, self.places.here())
@@ -302,8 +296,4 @@ class Tracer(Recording):
 
 
 def _unwrap(argument: Any) -> Any:
-    if isinstance(argument, FunctionalTensor):
-        return from_functional(argument)
-    if isinstance(argument, (list, tuple)):
-        return type(argument)([_unwrap(a) for a in argument])
-    return argument
+    return mapped(argument, lambda each: from_functional(each) if isinstance(each, FunctionalTensor) else each)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from trueport.capture.graph import flat
 from trueport.capture.recording.sharing import Sharing
 from trueport.source import Place
 from trueport.torch_internals import FunctionalTensor, from_functional, memory_of, set_functional_value
@@ -52,7 +53,7 @@ class Writes:
         return self._bases[memory_of(wrapper)][1]
 
     def view(self, returned: Any) -> None:
-        for item in returned if isinstance(returned, (list, tuple)) else (returned,):
+        for item in flat(returned):
             if isinstance(item, FunctionalTensor):
                 self._views.append(weakref.ref(item))
 

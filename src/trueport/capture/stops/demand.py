@@ -18,7 +18,7 @@ from trueport.capture.stops.lookahead import Lookahead
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
@@ -75,10 +75,10 @@ class Demand:
         # A library that branches on a size mostly does so for speed: that is left to verification, both sides of it.
         # One that wants a size as a plain number (`range(seq)`) would freeze it.
         branches = not isinstance(expr, sympy.Expr) and all(s in sizes for s in expr.free_symbols)
-        if branches and not self._libraries and Where(frame.f_code.co_filename, 1).is_installed:
+        if branches and not self._libraries and Where.of(frame.f_code).is_installed:
             return True
         needed = None
-        if Where(frame.f_code.co_filename, 1).is_standard:  # written for plain numbers: what calls it can do otherwise
+        if Where.of(frame.f_code).is_standard:  # written for plain numbers: what calls it can do otherwise
             needed = self._needs(next(places.users_frames(), None), places)
         needed = needed or self._needs(frame, places)
         if needed is None:
@@ -185,7 +185,7 @@ class Demand:
             place = place_of(failure.__traceback__, places)
             self._raise(StartsAgain("a traced number reached a function under a cache: caches are gone round", place))
         walked = (f for f, _ in traceback.walk_tb(failure.__traceback__) if not places.is_foreign(f.f_code))
-        frames = [frame for frame in walked if not Where(frame.f_code.co_filename, 1).is_standard]
+        frames = [frame for frame in walked if not Where.of(frame.f_code).is_standard]
         if frames:
             self.require(frames[-1], places, place_of(failure.__traceback__, places))
 
@@ -280,23 +280,21 @@ class Demand:
             self._rewriting.add(needed.code, (*needed.roots, model))
         except Refused as refused:
             where = needed.place.where
-            raise ExportError(
-                [
-                    CannotRewrite(
-                        message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
-                        place=needed.place,
-                        label="decided when the model runs",
-                        also=(Label(Where(where.file, refused.line), refused.why),)
-                        if where and refused.line != where.line
-                        else (),
-                        fix=refused.instead,
-                    )
-                ]
+            raise refusal(
+                CannotRewrite(
+                    message=f"a traced value decides here, and the function cannot be rewritten: {refused.why}",
+                    place=needed.place,
+                    label="decided when the model runs",
+                    also=(Label(Where(where.file, refused.line), refused.why),)
+                    if where and refused.line != where.line
+                    else (),
+                    fix=refused.instead,
+                )
             ) from None
 
 
 def _at(code: CodeType, line: int) -> Place:
-    return Place((Where(code.co_filename, line, code.co_qualname),))
+    return Place((Where.of(code, line),))
 
 
 def _roots(frame: FrameType) -> tuple[Any, ...]:

@@ -240,9 +240,7 @@ def place_of(trace: TracebackType | None, places: Places) -> Place:
     """The frames of a traceback that are not torch's or ours, from forward inwards. Where it ends in Python's library,
     the last is the line that called it: nobody can mend the other."""
     calls = [
-        Where(frame.f_code.co_filename, line, frame.f_code.co_qualname)
-        for frame, line in traceback.walk_tb(trace)
-        if not places.is_foreign(frame.f_code)
+        Where.of(frame.f_code, line) for frame, line in traceback.walk_tb(trace) if not places.is_foreign(frame.f_code)
     ]
     while len(calls) > 1 and calls[-1].is_standard:
         calls.pop()

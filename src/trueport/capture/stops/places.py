@@ -67,10 +67,10 @@ class Places:
 
     def users_frames(self) -> Iterator[FrameType]:
         """The frames of the user's own code, innermost first."""
-        for frame in self.outwards():
-            where = Where(frame.f_code.co_filename, 1)
-            if not self.is_foreign(frame.f_code) and not where.is_installed and not where.is_standard:
-                yield frame
+        return (frame for frame in self.outwards() if self._is_users(frame.f_code))
+
+    def _is_users(self, code: CodeType) -> bool:
+        return not self.is_foreign(code) and not Where.of(code).is_library
 
     def is_foreign(self, code: CodeType) -> bool:
         known = self._foreign.get(code)
@@ -90,7 +90,7 @@ class Places:
         key = (self.module, tuple(chain))
         place = self._known.get(key)
         if place is None:
-            calls = tuple(Where(code.co_filename, line, code.co_qualname) for code, line in reversed(chain))
+            calls = tuple(Where.of(code, line) for code, line in reversed(chain))
             place = self._known[key] = Place(calls, self.module)
         return place
 
@@ -136,11 +136,9 @@ class Places:
 
     def called_by_user(self) -> bool:
         """Whether the innermost frame outside of torch and of us is the user's own, and no library's."""
-        for frame in self.outwards():
-            if not self.is_foreign(frame.f_code):
-                where = Where(frame.f_code.co_filename, 1)
-                return not where.is_installed and not where.is_standard
-        return False
+        codes = (frame.f_code for frame in self.outwards() if not self.is_foreign(frame.f_code))
+        innermost = next(codes, None)
+        return innermost is not None and not Where.of(innermost).is_library
 
     @staticmethod
     def is_size_machinery(code: CodeType) -> bool:

@@ -6,21 +6,21 @@ import ast
 import dis
 import inspect
 import linecache
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, NoReturn
 
 from trueport.capture.stops.places import Places
 from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.rewrite.functions import Refused, find_definition, function_around
-from trueport.rewrite.running.asking import UNBOUND
+from trueport.rewrite.running.asking import TRACE, UNBOUND
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
+from trueport.source.around import attempts_around, attempts_in, error_names, loops_around
 
 
 def as_raised(failure: Exception, places: Places) -> Exception | None:
@@ -35,6 +35,12 @@ def fail(kind: type[Exception]) -> NoReturn:
     raised = kind("raised where the model runs")
     raised.tp_as_python = True  # type: ignore[attr-defined]
     raise raised
+
+
+def fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
+    """Eager raises an error where this does not hold; somebody may catch it. Outside a trace, Python raises it."""
+    if TRACE.trace is not None:
+        TRACE.trace.check_if_caught(test, error)
 
 
 def reads_unbound(failure: Exception, places: Places) -> bool:
@@ -65,17 +71,15 @@ def refuse_if_caught(kind: type[Exception], places: Places) -> None:
     caught = catcher(kind, places)
     if caught is None and not issubclass(kind, StopIteration):
         return
-    raise ExportError(
-        [
-            ArmDropped(
-                message=f"a traced value decides whether {kind.__name__} is raised, and the code around it goes on",
-                place=places.here(),
-                severity=Severity.ERROR,
-                label="raises or not when the model runs",
-                also=(Label(caught.where, "caught here"),) if caught is not None else (),
-                fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
-            )
-        ]
+    raise refusal(
+        ArmDropped(
+            message=f"a traced value decides whether {kind.__name__} is raised, and the code around it goes on",
+            place=places.here(),
+            severity=Severity.ERROR,
+            label="raises or not when the model runs",
+            also=(Label(caught.where, "caught here"),) if caught is not None else (),
+            fix="decide with `if` what happens instead, or return a flag: ONNX cannot raise",
+        )
     )
 
 
@@ -103,10 +107,10 @@ def catcher(kind: type[Exception], places: Places) -> Catcher | None:
         if not places.is_foreign(frame.f_code):
             file = frame.f_code.co_filename
             source = "".join(linecache.getlines(file))
-            for attempt in _around(source, frame.f_lineno):
+            for attempt in attempts_around(source, frame.f_lineno):
                 line = _catching_line(attempt, names, frame, places)
                 if line is not None:
-                    where = Where(file, line, frame.f_code.co_qualname)
+                    where = Where.of(frame.f_code, line)
                     loops += ((file, at) for at in loops_around(source, frame.f_lineno, attempt.lineno))
                     return Catcher(
                         frame.f_code, attempt.lineno, where, next((loop for loop in loops if loop in entered), None)
@@ -122,9 +126,9 @@ def is_handled_here(kinds: set[str], places: Places) -> bool:
         return False
     file = frame.f_code.co_filename
     first, last = function_around(file, frame.f_lineno)
-    attempts = [each for each in _attempts("".join(linecache.getlines(file))) if first <= each.lineno <= last]
+    attempts = [each for each in attempts_in("".join(linecache.getlines(file))) if first <= each.lineno <= last]
     handlers = [handler for each in attempts if isinstance(each, ast.Try) for handler in each.handlers]
-    return any(handler.type is not None and kinds & {*_names(handler.type)} for handler in handlers)
+    return any(handler.type is not None and kinds & {*error_names(handler.type)} for handler in handlers)
 
 
 def _entered(places: Places) -> set[tuple[str, int]]:
@@ -133,27 +137,12 @@ def _entered(places: Places) -> set[tuple[str, int]]:
     return {(caller.f_code.co_filename, caller.f_lineno) for caller in callers if caller is not None}
 
 
-def loops_around(source: str, line: int, inside: int = 0) -> list[int]:
-    """The lines that tell what the loops around a line go through, innermost first, of those that begin behind one."""
-    found = (loop for loop in _loops(source) if loop.lineno > inside and _is_within(line, loop.body))
-    return [loop.test.lineno if isinstance(loop, ast.While) else loop.iter.lineno for loop in found]
-
-
-@lru_cache(maxsize=64)
-def _loops(source: str) -> tuple[ast.For | ast.While, ...]:
-    return tuple(reversed([node for node in _statements(source) if isinstance(node, (ast.For, ast.While))]))
-
-
-def _is_within(line: int, body: list[ast.stmt]) -> bool:
-    return body[0].lineno <= line <= (body[-1].end_lineno or 0)
-
-
 def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameType, places: Places) -> int | None:
     if isinstance(attempt, ast.With):
         stops = any(_may_suppress(item.context_expr, frame, places) for item in attempt.items)
         return attempt.lineno if stops else None
     for handler in attempt.handlers:
-        if handler.type is None or names & {*_names(handler.type)}:
+        if handler.type is None or names & {*error_names(handler.type)}:
             return handler.lineno
     return None
 
@@ -195,39 +184,9 @@ def _handles(node: ast.AST) -> bool:
 
 def _named(expression: ast.expr, frame: FrameType) -> Any:
     """What a dotted name stands for in a frame; None where that cannot be told."""
-    if isinstance(expression, ast.Attribute):
-        return getattr(_named(expression.value, frame), expression.attr, None)
-    if not isinstance(expression, ast.Name):
-        return None
-    return {**frame.f_globals, **frame.f_locals}.get(expression.id)
-
-
-def _around(source: str, line: int) -> Iterator[ast.Try | ast.With]:
-    """The statements around a line that may catch an error, innermost first."""
-    for attempt in reversed(_attempts(source)):
-        if _is_within(line, attempt.body):
-            yield attempt
-
-
-@lru_cache(maxsize=64)
-def _attempts(source: str) -> tuple[ast.Try | ast.With, ...]:
-    return tuple(node for node in _statements(source) if isinstance(node, (ast.Try, ast.With)))
-
-
-def _statements(source: str) -> list[ast.stmt]:
-    """All statements of a file, by line."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return []
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
-    return sorted(found, key=lambda node: node.lineno)
-
-
-def _names(kinds: ast.expr) -> Iterator[str]:
-    """The names of the errors that an `except` catches."""
-    for node in ast.walk(kinds):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
+    match expression:
+        case ast.Attribute(value=owner, attr=name):
+            return getattr(_named(owner, frame), name, None)
+        case ast.Name(id=name):
+            return {**frame.f_globals, **frame.f_locals}.get(name)
+    return None

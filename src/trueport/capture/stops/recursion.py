@@ -10,7 +10,7 @@ import torch
 from trueport.capture import limits
 from trueport.capture.stops.places import Places
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
-from trueport.errors import ExportError
+from trueport.errors import refusal
 from trueport.torch_internals.symbolic import has_hint
 
 
@@ -22,15 +22,12 @@ def refuse_endless(places: Places, regions: int, test: Any) -> None:
         return
     calls = collections.Counter((frame.f_code, frame.f_lineno) for frame in places.users_frames())
     if calls and max(calls.values()) > most:
-        raise ExportError(
-            [
-                LoopOnTensor(
-                    message="a function calls itself as often as a traced value says",
-                    place=places.here(),
-                    label="decides whether it calls itself again",
-                    seen=(most.reached,),
-                    facts=most.facts,
-                    fix="write it as a `while` loop, which becomes a Loop, or bound the depth by a plain number",
-                )
-            ]
+        raise refusal(
+            LoopOnTensor(
+                message="a function calls itself as often as a traced value says",
+                place=places.here(),
+                label="decides whether it calls itself again",
+                fix="write it as a `while` loop, which becomes a Loop, or bound the depth by a plain number",
+                **limits.told(most),
+            )
         )

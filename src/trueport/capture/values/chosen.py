@@ -144,6 +144,11 @@ def made_of(value: Any, function: Callable[[Any], Any]) -> Any:
     return value.made(function) if isinstance(value, Chosen) else function(value)
 
 
+def holds_of(value: Any, test: Callable[[Any], Any]) -> Any:
+    """Whether something plain holds of a value, or of the candidate that is meant."""
+    return value.where(test) if isinstance(value, Chosen) else test(value)
+
+
 def each_way(values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
     """What a function that records nothing gives for several values, of which some may be one of a few things."""
     open_ones = [i for i, value in enumerate(values) if isinstance(value, Chosen)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import CellType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import torch
 
@@ -42,6 +42,17 @@ class TracedContainer:
     def length(self) -> Any:
         """A plain number, or a symbol for one."""
         return len(self)  # type: ignore[arg-type]
+
+    def empty(self) -> Any:
+        """Another of its kind, with nothing in it."""
+        return type(self)()
+
+    def holding(self, content: Any) -> Self:
+        """Another of its kind that holds this."""
+        made: Any = self.empty()
+        made.hold(content)
+        own: Self = made
+        return own
 
     def holds(self, item: Any) -> Any:
         """Whether something is in an open one: a plain bool, or a symbol for one. None where Python can tell."""

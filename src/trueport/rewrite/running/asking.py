@@ -32,6 +32,16 @@ class BlockNames:
     names: tuple[str, ...]
     look: Thunk
 
+    def and_more(self, get: Thunk, put: Callable[[tuple[Any, ...]], None], names: tuple[str, ...]) -> BlockNames:
+        """These names, and some of our own beside them."""
+        count = len(self.names)
+
+        def put_all(values: tuple[Any, ...]) -> None:
+            self.put(values[:count])
+            put(values[count:])
+
+        return BlockNames(lambda: (*self.get(), *get()), put_all, (*self.names, *names), self.look)
+
 
 class Trace(Protocol):
     """What a running trace offers to rewritten code."""
