@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import children, results
@@ -24,18 +25,18 @@ _BATCH = 12
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    results.circumstances()
+    commit = results.circumstances()["commit"]
     children.preload(["onnxscript", "trueport.api", "benchmarks.edges.sweep", "benchmarks.edges.preloaded"])
     for variant in options.dtypes:
         file = kept.FOLDER / f"{variant}.jsonl"
         if options.fresh:
             file.unlink(missing_ok=True)
-        _sweep(variant, file, options)
+        _sweep(variant, file, options, commit)
     tables.write(VARIANTS)
     return 0
 
 
-def _sweep(variant: str, file: Path, options: argparse.Namespace) -> None:
+def _sweep(variant: str, file: Path, options: argparse.Namespace, commit: str) -> None:
     before = {swept.operator: swept for swept in kept.read(file)}
     known = {call.digest for swept in before.values() for call in swept.calls}
     wanted = [name for name in operators(variant) if options.only is None or re.search(options.only, name)]
@@ -47,11 +48,11 @@ def _sweep(variant: str, file: Path, options: argparse.Namespace) -> None:
             culprit = ending.last_phase
             print(f"{variant} {culprit}: {ending.died}", file=sys.stderr, flush=True)
             at = batch.index(culprit) if culprit in batch else 0
-            kept.add(file, Swept(batch[at], (), 0, f"ended its process: {ending.died}"))
+            kept.add(file, Swept(batch[at], (), 0, f"ended its process: {ending.died}", commit))
             todo = [*batch[:at], *batch[at + 1 :], *todo]
             continue
         for swept in ending.value:
-            kept.add(file, swept)
+            kept.add(file, replace(swept, commit=commit))
             known |= {call.digest for call in swept.calls}
             differing = [call for call in swept.calls if call.shown]
             print(f"{variant} {swept.operator}: {len(swept.calls)} calls, {len(differing)} differ", file=sys.stderr)

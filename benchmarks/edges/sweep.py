@@ -50,6 +50,8 @@ class Swept:
     calls: tuple[Seen, ...]
     samples: int
     refused: str = ""
+    commit: str = ""
+    """Of the tree in which it was measured."""
 
 
 def sweep(

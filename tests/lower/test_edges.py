@@ -57,6 +57,36 @@ def test_pairs_of_floats(dtype: torch.dtype) -> None:
     check_edges(torch.nextafter, x, y, rtol=0, atol=0, signed_zeros=False)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_quotients_of_half_precision_are_rounded_as_eager_does(dtype: torch.dtype) -> None:
+    """By a tensor at every step, by one number at the end: 4096 // -0.75 of float16 is -5460 or -5464."""
+    few = edges(dtype)[::3]
+    few = few[few.isfinite()]
+    x, y = (side.reshape(-1) for side in torch.meshgrid(few, few, indexing="ij"))
+    modes = ("floor", "trunc")
+    check_edges(lambda x, y: [torch.div(x, y, rounding_mode=mode) for mode in modes], x, y, rtol=0, signed_zeros=False)
+    for number in (-0.75, 0.1, 255.0):
+        check_edges(
+            lambda x, number=number: [torch.div(x, number, rounding_mode=mode) for mode in modes],
+            edges(dtype)[edges(dtype).isfinite()],
+            rtol=0,
+            signed_zeros=False,
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_running_products_of_half_precision_come_back_from_infinity(dtype: torch.dtype) -> None:
+    most = torch.finfo(dtype).max
+    x = torch.tensor([[most, 4, 0.125, 0.5, 3], [1.01, 1.01, 1.01, 1.01, 1.01]], dtype=dtype)
+    check_edges(lambda x: x.cumprod(1), x, rtol=0)
+
+
+def test_gamma_functions_at_their_poles_and_beside_zero() -> None:
+    x = torch.tensor([-4, -3, -100, -4.5, 5e-324, -5e-324, -1e-300, -1e300, -1.7e308, -0.5, 0], dtype=torch.float64)
+    check_edges(torch.lgamma, x, rtol=1e-12)
+    check_edges(lambda x: torch.polygamma(1, x), x[:4], rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_the_way_between_two_numbers_ends_at_the_second(dtype: torch.dtype) -> None:
     """However far the first is away."""

@@ -89,10 +89,40 @@ def test_in_the_dtype_of_the_tensor(dtype):
     faithful(forward, image().to(dtype), free=IMAGE)
 
 
+@pytest.mark.parametrize("antialias", [False, True], ids=["plain", "antialiased"])
+@pytest.mark.parametrize("mode", SMOOTH)
+def test_bytes_are_eagers_to_the_last(mode, antialias):
+    """Eager's weights are whole numbers there, and each axis is rounded by itself."""
+
+    def forward(x):
+        ways = {"size": (3, 4)}, {"size": (13, x.shape[3])}, {"scale_factor": 0.7}, {"scale_factor": 1.1}
+        ways += ({"size": (9, 5), "align_corners": True}, {"size": (x.shape[2] * 2 - 1, 4)})
+        return [F.interpolate(x, mode=mode, antialias=antialias, **how) for how in ways]
+
+    for channels in (1, 3, 5):
+        x = torch.randint(0, 256, (2, channels, 6, 8), generator=torch.Generator().manual_seed(0))
+        faithful(forward, x.to(torch.uint8), free=IMAGE)
+
+
 def test_the_nearest_pixel_is_eagers_for_sizes_where_divisions_round():
     # 1/41 in float32 times 41 is less than 1: eager repeats the first of these pixels 42 times.
     faithful(lambda x: F.interpolate(x, scale_factor=41, mode="nearest"), torch.randn(1, 1, 3, 3), free=({3},))
     faithful(lambda x: F.interpolate(x, size=(61, 109), mode="nearest"), torch.randn(1, 1, 7, 11), free=({2, 3},))
+
+
+def test_a_scale_that_leaves_an_axis_or_doubles_it():
+    """Eager's kernel for small images copies such an axis, or doubles each pixel; that for larger ones does not, and
+    neither do those for sequences and volumes."""
+    scales = (1.05, 1.1, 2.05)
+
+    def forward(x):
+        return [F.interpolate(x, scale_factor=scale, mode="nearest") for scale in scales]
+
+    for height, width in ((9, 8), (100, 5), (127, 2), (200, 4)):
+        faithful(forward, torch.randn(1, 3, height, width), free=({2},))
+        faithful(forward, torch.randn(1, 3, height, width))
+    faithful(forward, torch.randn(1, 3, 9), free=({2},))
+    faithful(forward, torch.randn(1, 2, 9, 4, 3), free=({2},))
 
 
 def test_one_node_where_onnx_has_it():

@@ -86,6 +86,17 @@ def test_a_degree_that_eager_does_not_compute():
     check(special.hermite_polynomial_h, (torch.tensor([0.5, 0.5]), torch.tensor([129.0, 2.0])))
 
 
+def test_incomplete_gamma_functions_have_eagers_own_error():
+    """Where eager divides by a pi of float32, near the diagonal."""
+    a, x = (
+        side.reshape(-1)
+        for side in torch.meshgrid(
+            *[torch.tensor([19, 21, 31, 64, 128, 199, 201, 500, 1040], dtype=torch.float64)] * 2, indexing="ij"
+        )
+    )
+    check(lambda a, x: (torch.igamma(a, x), torch.igammac(a, x)), (a, x), rtol=1e-11, atol=1e-13)
+
+
 def test_incomplete_gamma_functions():
     a, x = torch.meshgrid(
         *[values(torch.float64)[[0, 2, 4, 7, 12, 18, 20, 33, 36, 39, -32, -31, -30]]] * 2, indexing="ij"

@@ -12,6 +12,8 @@ that wraps around near the lowest number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 
 from trueport.lower.tensor import Emitter, Tensor
@@ -53,11 +55,13 @@ def trunc_mod(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
     return op.Sub(top, op.Mul(op.Div(top, divisor), divisor))
 
 
-def float_floor_div(op: Emitter, top: Tensor, bottom: Tensor) -> Tensor:
-    """`top // bottom` of floats."""
+def float_floor_div(
+    op: Emitter, top: Tensor, bottom: Tensor, rounded: Callable[[Tensor], Tensor] = lambda x: x
+) -> Tensor:
+    """`top // bottom` of floats; what is computed on the way is `rounded`."""
     rest = op.Mod(top, bottom, fmod=1)
-    quotient = op.Div(op.Sub(top, rest), bottom)
-    quotient = op.Where(wrong_side(op, rest, bottom), op.Sub(quotient, 1), quotient)
+    quotient = rounded(op.Div(rounded(op.Sub(top, rest)), bottom))
+    quotient = op.Where(wrong_side(op, rest, bottom), rounded(op.Sub(quotient, 1)), quotient)
     floor = op.Floor(quotient)
     floor = op.Where(op.Greater(op.Sub(quotient, floor), 0.5), op.Add(floor, 1), floor)
     return op.Where(op.Equal(bottom, 0), op.Div(top, bottom), floor)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import onnx_ir as ir
+import torch
 
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
@@ -67,19 +69,33 @@ def div_mode(op: Builder, self: Tensor, other: Operand, *, rounding_mode: str | 
     """div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"""
     if rounding_mode == "floor":
         return floor_divide(op, self, other)
-    quotient = op.Div(self, other)
     if rounding_mode != "trunc" or not self.element.is_floating_point():
-        return quotient  # ONNX's division of integers rounds towards zero
-    # Eager rounds the quotient before it cuts it off, in bfloat16 too.
-    return trunc(op, op.cast(op.cast(quotient, op.result.dtype), self.element))
+        return op.Div(self, other)  # ONNX's division of integers rounds towards zero
+    return trunc(op, _rounded(op, other)(op.Div(_single(op, self), _single(op, other))))
+
+
+def _single(op: Builder, x: Operand) -> Operand:
+    """A float16 in float32."""
+    return op.cast(x, ir.DataType.FLOAT) if isinstance(x, Tensor) and x.dtype == ir.DataType.FLOAT16 else x
+
+
+def _rounded(op: Builder, divisor: Operand) -> Callable[[Tensor], Tensor]:
+    """What happens to a number on the way to a quotient. By a tensor, eager divides half precision step by step, each
+    rounded; by one number it rounds at the end only."""
+    halves = op.result.dtype in (torch.float16, torch.bfloat16)
+    if not halves or not isinstance(divisor, Tensor) or all(size == 1 for size in divisor.known_sizes):
+        return lambda x: x
+    return lambda x: op.cast(op.cast(x, op.result.dtype), ir.DataType.FLOAT)
 
 
 @op("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(op: Builder, self: Operand, other: Operand) -> Tensor:
     """floor_divide(Tensor self, Tensor other) -> Tensor"""
     dtype = _dtype(self, other)
-    divide = float_floor_div if dtype.is_floating_point() else floor_div
-    return divide(op, op.scalar(self, dtype), op.scalar(other, dtype))
+    if not dtype.is_floating_point():
+        return floor_div(op, op.scalar(self, dtype), op.scalar(other, dtype))
+    inner = ir.DataType.FLOAT if dtype == ir.DataType.FLOAT16 else dtype
+    return float_floor_div(op, op.scalar(self, inner), op.scalar(other, inner), _rounded(op, other))
 
 
 @op("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")

@@ -66,8 +66,11 @@ def _or_nan(op: Builder, x: Tensor, better: Tensor) -> Tensor:
 
 
 def _total(op: Builder, x: Tensor, dim: int, start: float, step: Step) -> Tensor:
+    """Half precision is carried in float32, as eager does: a product may come back from beyond the largest."""
     if not x.rank:
         return x
+    if x.element in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        x = op.cast(x, ir.DataType.FLOAT)
     axis = axis_of(dim, x.rank)
     return running(op, x, axis, filled(op, _without(x.known_sizes, axis), start, torch_dtype(x.element)), step)
 

@@ -7,7 +7,8 @@
 4. Other functions may differ by what the dtype allows everywhere else (`compare.py`).
 
 NaN and infinities are to be where eager has them. In 2 to 4, an answer is right too that is no farther from the truth
-than eager's own, by the same call in float64.
+than eager's own, by the same call in float64. Of elements by themselves, so is what eager gives in another company of
+them (`run.py`).
 """
 
 from __future__ import annotations

@@ -95,6 +95,8 @@ _EXACT = names(
     "amax amin max min aminmax argmax argmin any all cummax cummin sort argsort msort topk kthvalue mode median "
     "nanmedian count_nonzero hardshrink"
 )
+_ADDING = names("index_put _unsafe_index_put put")
+"""Those that move elements, or are told to add them (`accumulate`)."""
 _ARITHMETIC = names(
     "mul div square sqrt reciprocal rsqrt true_divide divide multiply fmod remainder leaky_relu prelu "
     "_prelu_kernel frac nextafter ldexp"
@@ -170,6 +172,8 @@ def exactness_of(node: Node, result: Value) -> Exactness:
         return Exactness.EXACT
     if name == "round" and (node.kwargs.get("decimals") or len(node.args) > 1):
         return Exactness.ARITHMETIC
+    if name in _ADDING and named_arguments(node).get("accumulate"):
+        return Exactness.SUMS
     if name in _EXACT or kind is OperatorKind.MOVING:
         return Exactness.EXACT
     if name in _LINEAR_SUMS:

@@ -566,7 +566,8 @@ class _Draw:
         if content and self.name not in ("one_hot", "bincount", "repeat_interleave", "nll_loss"):
             known = operand.known
             edges = within(edge_values(dtype, Level.ORDINARY), known)
-            if family == "distinct" or self.call.kind is not OperatorKind.MOVING:
+            wide = self.call.kind is OperatorKind.PRODUCT and family == "large"  # sums wrap around, as they do in eager
+            if family == "distinct" or (self.call.kind is not OperatorKind.MOVING and not wide):
                 low, high = max(known.low, -20), min(known.high, 20)
                 edges = torch.arange(int(min(low, high)), int(high) + 1).to(dtype)
             line = edges[(where * 7) % len(edges)] if len(edges) else torch.zeros(count, dtype=dtype)

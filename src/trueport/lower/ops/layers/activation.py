@@ -121,7 +121,9 @@ def hardsigmoid(op: Builder, self: Tensor) -> Tensor:
 @op("aten::hardswish")
 def hardswish(op: Builder, self: Tensor) -> Tensor:
     """hardswish(Tensor self) -> Tensor"""
-    return op.Mul(self, hardsigmoid(op, self)) if self.dtype == DOUBLE else op.HardSwish(self)
+    if self.dtype == DOUBLE:
+        return op.Div(op.Mul(self, op.Clip(op.Add(self, 3), 0, 6)), 6)
+    return op.HardSwish(self)
 
 
 @op("aten::hardshrink")

@@ -17,14 +17,19 @@ _REACH = {"linear": 1.0, "cubic": 2.0}
 
 
 def antialiased(op: Builder, x: Tensor, axis: Axis, mode: str, align_corners: bool) -> Tensor:
-    """One of the last two axes of an image. ONNX Runtime takes an empty batch on the left side of a product only."""
-    weights = op.Transpose(_weights(op, axis, mode, align_corners, x.element), perm=[1, 0])
+    return weighted(op, x, axis, antialias_weights(op, axis, mode, align_corners, x.element))
+
+
+def weighted(op: Builder, x: Tensor, axis: Axis, weights: Tensor) -> Tensor:
+    """One of the last two axes of an image by weights [after, before]. ONNX Runtime takes an empty batch on the left
+    side of a product only."""
+    weights = op.Transpose(weights, perm=[1, 0])
     if axis.index == x.rank - 1:
         return op.MatMul(x, weights)
     return op.Transpose(op.MatMul(op.Transpose(x, perm=[0, 1, 3, 2]), weights), perm=[0, 1, 3, 2])
 
 
-def _weights(op: Builder, axis: Axis, mode: str, align_corners: bool, dtype: ir.DataType) -> Tensor:
+def antialias_weights(op: Builder, axis: Axis, mode: str, align_corners: bool, dtype: ir.DataType) -> Tensor:
     """[after, before]: the filter around each centre, over the pixels that it reaches, adding up to 1."""
     step = aligned_step(op, axis, dtype) if align_corners else step_or_copy(op, axis, dtype)
     width = op.Max(step, op.const(1, dtype))

@@ -12,6 +12,9 @@ from trueport.lower.ops.axes import count, floor_div
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
+_RUNTIME_CONVOLVES = frozenset((ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16))
+"""bfloat16 is cast to float32 and back."""
+
 
 @op("aten::convolution", "aten::_convolution", "aten::convolution_overrideable")
 def convolution(
@@ -42,7 +45,7 @@ def convolution(
         return _conv(op, input, weight, bias, strides, pads + pads, dilations, groups)
     alone = input.rank < weight.rank
     batched = op.reshape(input, (1, *input.known_sizes)) if alone else input
-    if batched.dtype == ir.DataType.DOUBLE and all(isinstance(size, int) for size in weight.known_sizes):
+    if batched.dtype not in _RUNTIME_CONVOLVES and all(isinstance(size, int) for size in weight.known_sizes):
         extra = _each(output_padding, spatial) if any(output_padding) else [0] * spatial
         result = _transposed_by_products(op, batched, weight, bias, strides, pads, extra, dilations, groups)
         return op.Squeeze(result, op.ints(0)) if alone else result
@@ -86,7 +89,7 @@ def _conv(
     if may_be_none:
         # The runtime does not come back from a convolution of no channels: one of zeros changes nothing.
         x, weight = _one_more(op, x, 1), _one_more(op, weight, 1)
-    if x.dtype == ir.DataType.DOUBLE:
+    if x.dtype not in _RUNTIME_CONVOLVES:
         result = _by_products(op, x, weight, bias, strides, pads, dilations, groups)
     else:
         result = op.Conv(x, weight, bias, strides=strides, pads=pads, dilations=dilations, group=groups)
@@ -202,7 +205,7 @@ def _by_products(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """A convolution as a product of matrices, for float64, in which the runtime has the one and not the other."""
+    """A convolution as a product of matrices, for float64 and integers: the runtime has no other of them."""
     outputs, inputs, *kernel = weight.known_sizes
     columns = _windows(op, x, kernel, stride, pads, dilation)
     batch, windows = columns.known_sizes[0], columns.known_sizes[2 + len(kernel) :]

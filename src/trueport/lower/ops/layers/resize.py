@@ -4,7 +4,7 @@
 
 1. `nearest`: where each pixel is repeated a whole number of times.
 2. `linear` and `cubic`: where the coordinates follow from the sizes (no scale was given, or a whole one, or corners are
-   aligned), or from a scale that is exact in float32 and changes every size.
+   aligned), or from a scale that is exact in float32 and changes every size; bytes never (`resize_bytes.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from trueport.capture.graph import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.layers import sampled
 from trueport.lower.ops.layers.antialias import antialiased
+from trueport.lower.ops.layers.resize_bytes import resized_bytes
 from trueport.lower.ops.layers.sampled import Axis
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
@@ -27,6 +28,8 @@ from trueport.lower.tensor import Tensor
 Sizes = Sequence[int | Number] | None
 Scales = Sequence[float | None] | None
 
+_SMALL_IMAGE = 128
+"""Height and width, together."""
 _RUNTIME_RESIZES = frozenset((ir.DataType.FLOAT, ir.DataType.FLOAT16))
 
 
@@ -97,7 +100,16 @@ def _nearest(op: Builder, x: Tensor, axes: Sequence[Axis], centred: bool) -> Ten
             nearest_mode="floor",
             coordinate_transformation_mode="asymmetric",
         )
-    return _each_axis(x, axes, lambda x, axis: sampled.nearest(op, x, axis, centred))
+    whole = len(axes) == 2 and _is_small(op, axes)
+    return _each_axis(x, axes, lambda x, axis: sampled.nearest(op, x, axis, centred, whole))
+
+
+def _is_small(op: Builder, axes: Sequence[Axis]) -> Tensor | bool:
+    """Eager has a kernel of its own for small images, and for channels in the last place, which we do not see."""
+    total = sympy.Add(*(axis.after for axis in axes))
+    if total.is_Integer:
+        return bool(total <= _SMALL_IMAGE)
+    return op.LessOrEqual(op.size(total), _SMALL_IMAGE)
 
 
 def _smooth(
@@ -106,6 +118,8 @@ def _smooth(
     dtype = x.element
     inner = dtype if dtype in _RUNTIME_RESIZES or dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
     axes = _axes(op, rank, None if align_corners else scales)
+    if dtype == ir.DataType.UINT8:
+        return resized_bytes(op, x, axes, mode, align_corners, antialias)
     x = op.cast(x, inner)
     options: dict[str, Any] = {
         "mode": mode,
@@ -127,7 +141,7 @@ def _smooth(
     else:
         sample = sampled.linear if mode == "linear" else sampled.cubic
         out = _each_axis(x, axes, lambda x, axis: sample(op, x, axis, align_corners))
-    return op.cast(out, dtype) if dtype.is_floating_point() else op.cast(op.Round(out), dtype)
+    return op.cast(out, dtype)
 
 
 def _each_axis(x: Tensor, axes: Sequence[Axis], resample: Callable[[Tensor, Axis], Tensor]) -> Tensor:

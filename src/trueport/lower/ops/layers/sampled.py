@@ -39,9 +39,14 @@ def pixel_step(op: Builder, axis: Axis, dtype: ir.DataType) -> Tensor:
 
 
 def aligned_step(op: Builder, axis: Axis, dtype: ir.DataType) -> Tensor:
-    """The same where the first and the last pixel stay where they are."""
+    """The same where the first and the last pixel stay where they are; none where there is one."""
+    if axis.after == 1:
+        return op.const(0, dtype)
     gaps = op.cast(op.size(axis.before - 1), dtype)
-    return op.Div(gaps, op.cast(op.Max(op.size(axis.after - 1), 1), dtype))
+    step = op.Div(gaps, op.cast(op.Max(op.size(axis.after - 1), 1), dtype))
+    if isinstance(axis.after, int):
+        return step
+    return op.Where(op.Equal(op.size(axis.after), 1), op.const(0, dtype), step)
 
 
 def step_or_copy(op: Builder, axis: Axis, dtype: ir.DataType) -> Tensor:
@@ -52,15 +57,19 @@ def step_or_copy(op: Builder, axis: Axis, dtype: ir.DataType) -> Tensor:
     return op.Where(op.Equal(op.size(axis.before), op.size(axis.after)), op.const(1, dtype), step)
 
 
-def nearest(op: Builder, x: Tensor, axis: Axis, centred: bool) -> Tensor:
-    """The pixel at `floor(i * step)`, or `floor((i + 0.5) * step)` where centres count."""
+def nearest(op: Builder, x: Tensor, axis: Axis, centred: bool, whole: Tensor | bool) -> Tensor:
+    """The pixel at `floor(i * step)`, or `floor((i + 0.5) * step)` where centres count. `whole`: an axis that a scale
+    leaves as long as it was, or makes twice as long, is copied, or each of its pixels doubled."""
     dtype = _coordinates_in(x)
-    place = op.cast(op.range(axis.after), dtype)
+    place, step = op.cast(op.range(axis.after), dtype), pixel_step(op, axis, dtype)
     if centred:
-        place = op.Mul(op.Add(place, 0.5), pixel_step(op, axis, dtype))
-    else:
-        place = op.Mul(place, step_or_copy(op, axis, dtype))
-    return _take(op, x, axis, op.Floor(place))
+        place = op.Add(place, 0.5)
+    elif whole is not False and axis.scale is not None and 1 <= axis.scale < 3:
+        times = int(axis.scale)
+        exact = op.Equal(op.Mul(op.size(axis.before), times), op.size(axis.after))
+        exact = exact if whole is True else op.And(exact, whole)
+        step = op.Where(exact, op.const(1 / times, dtype), step)
+    return _take(op, x, axis, op.Floor(op.Mul(place, step)))
 
 
 def repeats_exactly(times: int) -> bool:
@@ -71,16 +80,28 @@ def repeats_exactly(times: int) -> bool:
 
 def linear(op: Builder, x: Tensor, axis: Axis, align_corners: bool) -> Tensor:
     """Between the two pixels around the coordinate; before the first pixel and after the last, these."""
-    place = op.Max(_coordinate(op, x, axis, align_corners, step_or_copy), 0)
+    place = op.Max(_coordinate(op, _coordinates_in(x), axis, align_corners, step_or_copy), 0)
     left = op.Floor(place)
     share = _along(op, x, axis, op.Sub(place, left))
     here, there = _take(op, x, axis, left), _take(op, x, axis, op.Add(left, 1))
     return op.Add(here, op.Mul(op.Sub(there, here), share))
 
 
+def around(op: Builder, axis: Axis, mode: str, align_corners: bool, dtype: ir.DataType) -> list[tuple[Tensor, Tensor]]:
+    """The pixels around each coordinate, and their weights."""
+    place = _coordinate(op, dtype, axis, align_corners, step_or_copy)
+    if mode == "linear":
+        place = op.Max(place, 0)
+    left = op.Floor(place)
+    share = op.Sub(place, left)
+    weights = [op.Sub(1, share), share] if mode == "linear" else _cubic_weights(op, share)
+    first = 0 if mode == "linear" else -1
+    return [(_inside(op, axis, op.Add(left, float(at))), weight) for at, weight in enumerate(weights, start=first)]
+
+
 def cubic(op: Builder, x: Tensor, axis: Axis, align_corners: bool) -> Tensor:
     """Through the four pixels around the coordinate; those outside are the nearest ones inside."""
-    place = _coordinate(op, x, axis, align_corners, pixel_step)
+    place = _coordinate(op, _coordinates_in(x), axis, align_corners, pixel_step)
     left = op.Floor(place)
     share = op.Sub(place, left)
     parts = []
@@ -101,8 +122,9 @@ def _cubic_weights(op: Builder, t: Tensor) -> list[Tensor]:
     return [far(op.Add(t, 1)), near(t), near(rest), far(op.Add(rest, 1))]
 
 
-def _coordinate(op: Builder, x: Tensor, axis: Axis, align_corners: bool, step: Callable[..., Tensor]) -> Tensor:
-    dtype = _coordinates_in(x)
+def _coordinate(
+    op: Builder, dtype: ir.DataType, axis: Axis, align_corners: bool, step: Callable[..., Tensor]
+) -> Tensor:
     place = op.cast(op.range(axis.after), dtype)
     if align_corners:
         return op.Mul(place, aligned_step(op, axis, dtype))
@@ -114,8 +136,11 @@ def _coordinates_in(x: Tensor) -> ir.DataType:
 
 
 def _take(op: Builder, x: Tensor, axis: Axis, place: Tensor) -> Tensor:
-    index = op.Max(op.Min(op.cast(place, ir.DataType.INT64), op.size(axis.before - 1)), 0)
-    return op.Gather(x, index, axis=axis.index)
+    return op.Gather(x, _inside(op, axis, place), axis=axis.index)
+
+
+def _inside(op: Builder, axis: Axis, place: Tensor) -> Tensor:
+    return op.Max(op.Min(op.cast(place, ir.DataType.INT64), op.size(axis.before - 1)), 0)
 
 
 def _along(op: Builder, x: Tensor, axis: Axis, weight: Tensor) -> Tensor:

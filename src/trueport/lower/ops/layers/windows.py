@@ -77,14 +77,23 @@ def windowed_sum(op: Builder, x: Tensor, windows: Sequence[Windows]) -> Tensor:
     """The sums over windows of the last axes; of half-precision elements in float32, as eager does."""
     rank = x.rank
     x = op.cast(x, ir.DataType.FLOAT) if x.dtype in _HALF else x
+    floats = x.element.is_floating_point()
     for i, of_axis in enumerate(windows):
         axis = rank - len(windows) + i
         index, inside = of_axis.table(op)
         laid_out = op.Gather(x, index, axis=axis)
         trailing = op.ints(*range(2, rank - axis + 1))
         kept = op.Where(op.Unsqueeze(inside, trailing), laid_out, op.const(0, x.element))
-        x = op.ReduceSum(kept, op.ints(axis + 1), keepdims=0)
+        x = op.ReduceSum(kept, op.ints(axis + 1), keepdims=0) if floats else _sum_of_integers(op, kept, axis + 1, rank)
     return x
+
+
+def _sum_of_integers(op: Builder, x: Tensor, axis: int, rank: int) -> Tensor:
+    """Without an axis of x, which has one more than `rank`. The runtime's ReduceSum adds in double (faulty_kernels.py);
+    a product with ones is exact."""
+    moved = op.Transpose(x, perm=[*(i for i in range(rank + 1) if i != axis), axis])
+    ones = op.Expand(op.const(1, x.element), op.Concat(op.Shape(x, start=axis, end=axis + 1), op.ints(1), axis=0))
+    return op.Squeeze(op.MatMul(moved, ones), op.ints(rank))
 
 
 def windowed_max(op: Builder, x: Tensor, windows: Sequence[Windows]) -> tuple[Tensor, Tensor]:

@@ -89,7 +89,12 @@ def baddbmm(
 @op("aten::addbmm")
 def addbmm(op: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"""
-    total = op.ReduceSum(product(op, batch1, batch2), op.ints(0), keepdims=0)
+    if self.element.is_floating_point():
+        total = op.ReduceSum(product(op, batch1, batch2), op.ints(0), keepdims=0)
+    else:  # of which the runtime would add the products in double (faulty_kernels.py): one longer product
+        batch, rows, length = batch1.known_sizes
+        left = op.reshape(op.transpose(batch1, [1, 0, 2]), (rows, batch * length))
+        total = product(op, left, op.reshape(batch2, (batch * length, batch2.known_sizes[2])))
     return _added(op, self, total, beta, alpha)
 
 

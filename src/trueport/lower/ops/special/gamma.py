@@ -28,7 +28,11 @@ def log_gamma(op: Builder, x: Tensor) -> Tensor:
     sine = op.Abs(op.Sin(op.Mul(_from_nearest_integer(op, x), math.pi)))
     mirrored = op.Sub(op.Sub(math.log(math.pi), op.Log(sine)), found)
     result = op.Where(is_negative, mirrored, found)
-    return op.Where(op.IsInf(x), op.const(math.inf, DOUBLE), result)
+    # Below this are integers only, poles, beside which the rest may overflow.
+    at_pole = op.Or(op.IsInf(x), op.LessOrEqual(x, -(2.0**52)))
+    result = op.Where(at_pole, op.const(math.inf, DOUBLE), result)
+    # Of the smallest numbers the product with pi has too few digits.
+    return op.Where(op.Less(op.Abs(x), 1e-20), op.Neg(op.Log(op.Abs(x))), result)
 
 
 def _log_gamma_of_positive(op: Builder, x: Tensor) -> Tensor:
@@ -86,7 +90,7 @@ def trigamma(op: Builder, x: Tensor) -> Tensor:
     Eager rounds the argument of the sine to its own dtype, that of `x`.
     """
     is_low = op.Less(x, 0.5)
-    sine = op.Sin(op.cast(op.Mul(x, op.const(math.pi, x.element)), DOUBLE))
+    sine = _sine_near_pole(op, op.cast(op.Mul(x, op.const(math.pi, x.element)), DOUBLE))
     mirrored = op.Div(math.pi * math.pi, op.Mul(sine, sine))
     wider = op.cast(x, DOUBLE)
     shifted = op.Where(is_low, op.Sub(1.0, wider), wider)
@@ -99,6 +103,19 @@ def trigamma(op: Builder, x: Tensor) -> Tensor:
     series = op.Add(op.Add(op.Mul(inverse, 0.5), 1.0), op.Mul(square, polynomial(op, square, _TRIGAMMA)))
     found = op.Add(total, op.Mul(series, inverse))
     return op.Where(is_low, op.Sub(mirrored, found), found)
+
+
+_HALF_PI = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+"""In pieces, of which a multiple is exact."""
+
+
+def _sine_near_pole(op: Builder, angle: Tensor) -> Tensor:
+    """Up to its sign. Near a multiple of pi the runtime's kernel is right to the last digits of 1, not of the sine."""
+    turns = op.Round(op.Div(angle, math.pi))
+    rest = angle
+    for piece in _HALF_PI:
+        rest = op.Sub(rest, op.Mul(turns, 2 * piece))
+    return op.Where(op.Less(op.Abs(turns), 2.0**19), op.Sin(rest), op.Sin(angle))
 
 
 @op("aten::polygamma")
