@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows, held_together
+from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows, common_shape, held_together
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
 
@@ -71,12 +71,9 @@ class ListParts:
 
     def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
         """What its items are made of; None where there are none. Raises NotAlike where they differ."""
-        shape: ItemShape | None = None
-        for part in self.parts:
-            if isinstance(part, Rows) or part:
-                own = part.shape if isinstance(part, Rows) else ItemShape.of(part, is_inner)
-                shape = own if shape is None else shape.and_of(own)
-        return shape
+        held = [part for part in self.parts if holds_items(part)]
+        own = (part.shape if isinstance(part, Rows) else ItemShape.of(part, is_inner) for part in held)
+        return common_shape(own) if held else None
 
     def rows(self, shape: ItemShape | None = None) -> Rows:
         """All items in one set of columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ANOTHER, ONE
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.source import Place
@@ -17,7 +18,7 @@ class OutOfDate(Disagreement):
     is_out_of_date = True
 
     def __init__(self, name: str, place: Place) -> None:
-        super().__init__(name, "", "", place)
+        super().__init__(name, ONE, ANOTHER, place)
 
     def complain(self) -> NoReturn:
         name, _, _, place, *_ = self._said
