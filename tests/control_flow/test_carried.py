@@ -767,6 +767,19 @@ def test_a_float_before_the_loop_cannot_be_an_integer_tensor_in_it():
     assert "`t` is 0.5 before a round of this loop, a tensor of int64 with 0 axes after it" in found.message
 
 
+def test_a_tensor_that_a_round_replaces_by_a_tuple_is_refused_by_what_both_are():
+    def model(x):
+        state = x[0]
+        for row in x:
+            state = (row, row)
+        return state[0] if isinstance(state, tuple) else state
+
+    example, *_ = rows(4)
+    found = refused(model, example, dynamic_shapes=ROWS)
+    assert found.code == "TP103" and "round to round" in found.label
+    assert "`state` is a tensor of float32 with 1 axes before a round of this loop, a tuple after it" in found.message
+
+
 def test_a_layer_and_a_tensor_that_rounds_bind():
     class Net(nn.Module):
         def __init__(self):

@@ -15,6 +15,7 @@ from trueport.capture.containers.rows import IsInner
 from trueport.capture.graph import Number, Region, Value
 from trueport.capture.joins.meeting import MeetingWays
 from trueport.capture.loops.lists import FilledList
+from trueport.capture.loops.out_of_date import RoundsDisagree
 from trueport.capture.loops.slots import Content, Round, Slot
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
@@ -126,7 +127,7 @@ class Plan(MeetingWays):
 
     def lost(self, slot: Slot) -> Disagreement:
         both = (slot.kind.one, slot.kind.other) if isinstance(slot.kind, kinds.Conflict) else (kinds.ONE, kinds.ANOTHER)
-        return self.disagreement(f"`{slot.name}`", *both)
+        return RoundsDisagree(f"`{slot.name}`", *both, self.place)
 
     def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
         """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""

@@ -30,7 +30,7 @@ class Slot:
     name: str
     before: Any
     kind: Kind | None = None
-    """What it is before the loop and after a round, taken together; None while it is taken to stay as it is."""
+    """Set where its leaves do not tell all: it may be None, or is a list of open length, or a conflict."""
     structure: Structure | None = None
     leaves: list[Kind | None] | None = None
     paths: list[str] = field(default_factory=list)
