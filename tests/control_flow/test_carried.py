@@ -738,3 +738,59 @@ def test_a_write_in_an_arm_in_a_loop():
         return z, last
 
     by_rows(model, 4, 1, 7, loops=1)
+
+
+# --- where a loop once had rules of its own about what a name can be
+
+
+def test_a_tensor_that_a_round_replaces_by_a_number():
+    def model(x):
+        t, total = x.sum(), x.new_zeros(())
+        for _ in x:
+            total = total + t
+            t = 2
+        return total + t
+
+    by_rows(model, loops=1)
+
+
+def test_a_float_before_the_loop_cannot_be_an_integer_tensor_in_it():
+    def model(x):
+        t = 0.5
+        for row in x:
+            t = (row.sum() + t).long()
+        return t
+
+    example, *_ = rows(4)
+    found = refused(model, example, dynamic_shapes=ROWS)
+    assert found.code == "TP103"
+    assert "`t` is 0.5 before a round of this loop, a tensor of int64 with 0 axes after it" in found.message
+
+
+def test_a_tensor_that_a_round_replaces_by_a_tuple_is_refused_by_what_both_are():
+    def model(x):
+        state = x[0]
+        for row in x:
+            state = (row, row)
+        return state[0] if isinstance(state, tuple) else state
+
+    example, *_ = rows(4)
+    found = refused(model, example, dynamic_shapes=ROWS)
+    assert found.code == "TP103" and "round to round" in found.label
+    assert "`state` is a tensor of float32 with 1 axes before a round of this loop, a tuple after it" in found.message
+
+
+def test_a_layer_and_a_tensor_that_rounds_bind():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.relu = nn.ReLU()
+
+        def forward(self, x):
+            total = x.new_zeros(3)
+            for row in x:
+                pair = (self.relu, row * 2)
+                total = total + pair[0](pair[1])
+            return total + pair[0](pair[1])
+
+    by_rows(Net().eval(), 4, 1, 7, loops=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+import trueport
 from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, refused
 
 
@@ -287,3 +288,56 @@ def test_tuples_of_different_lengths_are_told_apart():
         return (x, 1) if x.sum() > 0 else (x, 1, x * 2)
 
     assert "is a tuple of 2 where the test holds, a tuple of 3 where not" in refused(model, (UP,)).message
+
+
+def test_none_a_tensor_and_a_text_on_three_ways():
+    def model(x):
+        if x.sum() > 0:
+            y = None if x[0, 0] > 0 else x
+        else:
+            y = "text"
+        if isinstance(y, str):
+            return x + 1
+        return x + 2 if y is None else y + 3
+
+    mixed = UP.clone()
+    mixed[0, 0] = -1.0
+    assert_kept_alive(model, (UP,), [(DOWN,), (mixed,)])
+
+
+def test_a_pair_that_may_be_none_and_is_not_bound_in_the_other_arm():
+    def model(x):
+        if x.sum() > 0:
+            pair = None if x[0, 0] > 0 else (x, x + 1)
+        if x.sum() > 0 and pair is not None:
+            return pair[0] + pair[1]
+        return x
+
+    mixed = UP.clone()
+    mixed[0, 0] = -1.0
+    assert_kept_alive(model, (UP,), [(DOWN,), (mixed,)])
+
+
+def test_a_list_that_one_arm_binds_stays_one_that_may_grow():
+    def model(x):
+        if x.sum() > 0:
+            kept = [x, x + 1]
+        if x.sum() > 0:
+            if x[0, 0] > 0:
+                kept.append(x * 3)
+            return torch.stack(kept).sum(0)
+        return x
+
+    mixed = UP.clone()
+    mixed[0, 0] = -1.0
+    assert_kept_alive(model, (UP,), [(DOWN,), (mixed,)])
+
+
+def test_zeros_of_both_signs_are_two_numbers():
+    def model(x):
+        zero = 0.0 if x.sum() > 0 else -0.0
+        return torch.copysign(x, x.abs() * zero)
+
+    program = trueport.export(model, (UP,))  # a replay of the graph counts with sympy, which has one zero
+    for x in (UP, DOWN):
+        assert torch.equal(program(x), model(x))

@@ -83,6 +83,10 @@ class Structure:
         """Whether both have the same containers and keys, and leaves of the same kinds."""
         return _same(self.tree, other.tree)
 
+    def alike(self, other: Structure) -> bool:
+        """Whether both have the same containers and keys; a tensor may stand where the other has a number."""
+        return _alike(self.tree, other.tree)
+
 
 def flatten(
     obj: object, root: str = "output", *, root_in_names: bool = True, open_list: OpenList | None = None
@@ -214,6 +218,17 @@ def _same(one: Tree, other: Tree) -> bool:
             return type(one.value) is type(other.value)
         case _:
             return one == other
+
+
+def _alike(one: Tree, other: Tree) -> bool:
+    match one, other:
+        case Branch(), Branch():
+            same = one.container.describe() == other.container.describe() and len(one.parts) == len(other.parts)
+            return same and all(map(_alike, one.parts, other.parts))
+        case Spot(), Spot():
+            return True
+        case _:
+            return _same(one, other)
 
 
 def _name_leaves(tree: Tree, values: list[object], root: str, root_in_names: bool) -> list[FoundLeaf]:

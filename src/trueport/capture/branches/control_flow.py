@@ -12,7 +12,6 @@ import sympy
 import torch
 
 from trueport.capture import limits
-from trueport.capture.branches.arms import Arm
 from trueport.capture.branches.forks import Forking, Forks
 from trueport.capture.branches.handing_on import HandingOn
 from trueport.capture.branches.short_circuits import combined, needs_no_branch
@@ -23,9 +22,10 @@ from trueport.capture.containers.remembered import Remembered
 from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
-from trueport.capture.graph import Control, Node, Region, Returns
+from trueport.capture.graph import Control, Node, Returns
 from trueport.capture.joins.effects import merged_contents, merged_writes
-from trueport.capture.joins.merging import Blank, Merging, inside
+from trueport.capture.joins.merging import Merging
+from trueport.capture.joins.ways import Arm
 from trueport.capture.loops.loops import Loops
 from trueport.capture.python import (  # noqa: F401  (they register themselves)
     builtin_containers,
@@ -39,7 +39,7 @@ from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.maybe import known
-from trueport.capture.values.stores import contents_after, fill, held_disagreement
+from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.torch_internals.symbolic import expr_of
@@ -100,13 +100,8 @@ class ControlFlow(HandingOn):
             for arm in arms:
                 self.take(arm, state)
             return combined(test, arms)
-        regions = (arms[0].region, arms[1].region)
-        left = contents_after(arms[0].changes), contents_after(arms[1].changes)
-        values = arms[0].values, arms[1].values
-        merging = Merging(self.tracer, place, mark, regions, self._again(), *values, *left)
-        merging.test, merging.is_test = test, state is OF_A_TEST
-        merging.was_there = lambda container: arms[0].was_there(container) or arms[1].was_there(container)
-        return self._join(test, arms, merging, state)
+        merging = Merging(self.tracer, place, mark, arms[0], arms[1], self._again(), test, state is OF_A_TEST)
+        return self._join(merging, state)
 
     def _trace_where(
         self, test: Any, holds: bool, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]
@@ -197,8 +192,8 @@ class ControlFlow(HandingOn):
             self.tracer.writes.put(write.base, write.after)
         return arm.returned
 
-    def _join(self, test: Any, arms: list[Arm], merging: Merging, state: BlockNames) -> Any:
-        then, orelse = arms
+    def _join(self, merging: Merging, state: BlockNames) -> Any:
+        then, orelse = merging.then, merging.orelse
         self.tracer.writes.sharing.join(then.shared, orelse.shared)
         returned = merging.merge(then.returned, orelse.returned, "what it returns")
         after = tuple(
@@ -211,11 +206,10 @@ class ControlFlow(HandingOn):
         written = merged_writes(merging, then.writes, orelse.writes)
         if merging.results:
             for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):
-                arm.region.outputs = [self.filled(arm.region, output) for output in outputs]
-            regions = (then.region, orelse.region)
-            node = Node(
-                Control.IF, (self.predicate(test),), {}, tuple(merging.results), Returns.TUPLE, merging.place, regions
-            )
+                arm.region.outputs = [merging.filled(output, arm.region) for output in outputs]
+            made, regions = tuple(merging.results), (then.region, orelse.region)
+            decides = self.predicate(merging.test)
+            node = Node(Control.IF, (decides,), {}, made, Returns.TUPLE, merging.place, regions)
             self.tracer.regions[-1].nodes.append(node)
         state.put(after)
         for container, content in contents:
@@ -223,14 +217,6 @@ class ControlFlow(HandingOn):
         for base, result in written:
             self.tracer.writes.put(base, self.tracer.fake_of(result))
         return returned
-
-    def filled(self, region: Region, output: Any) -> Any:
-        """A blank becomes zeros, made in the region that yields it."""
-        if not isinstance(output, Blank):
-            return output
-        sizes = [s if isinstance(s, int) else self.tracer.symbols.shapes.of_expr(s) for s in output.sizes]
-        with inside(self.tracer, region):
-            return self.tracer.value(torch.zeros(sizes, dtype=output.dtype))
 
     # --- loops
 

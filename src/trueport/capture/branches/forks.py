@@ -17,7 +17,7 @@ import sympy
 import torch
 
 from trueport.capture import limits
-from trueport.capture.branches.arms import Arm
+from trueport.capture.joins.ways import Arm
 from trueport.capture.recording.recording import Recorded, Reuse
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.maybe import known

@@ -44,14 +44,17 @@ class HandingOn(Catching):
 
 def code_called(function: Any, places: Places) -> CodeType | None:
     """The code of the user's, or of a library, that a call runs first."""
-    if isinstance(function, partial):
-        return code_called(function.func, places)
-    if isinstance(function, torch.nn.Module):
-        function = type(function).forward
-    elif isinstance(function, type):
-        function = vars(function).get("__init__")
-    elif not isinstance(function, (FunctionType, MethodType)):
-        function = inspect.getattr_static(type(function), "__call__", None)
+    match function:
+        case partial():
+            return code_called(function.func, places)
+        case torch.nn.Module():
+            function = type(function).forward
+        case type():
+            function = vars(function).get("__init__")
+        case FunctionType() | MethodType():
+            pass
+        case _:
+            function = inspect.getattr_static(type(function), "__call__", None)
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType) or places.is_foreign(code) or Where(code.co_filename, 1).is_standard:
         return None

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.sequences import OpenSequence
+from trueport.capture.containers.lists import held_in
 from trueport.load.structures import Structure, flatten
-from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE, BlockNames
+from trueport.rewrite.ahead import rewritten
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import HIGHER_ORDER
 
 _PLACE = "\0trueport.capture.higher_order\0"
@@ -32,86 +32,45 @@ def _cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], 
     return RUNTIME_FUNCTIONS.ternary(pred, lambda: true_fn(*operands), lambda: false_fn(*operands))
 
 
+@rewritten
 def _while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
-    box = _Box(tuple(carried_inputs))
-
-    def body() -> None:
-        made = body_fn(*box.held)
-        box.held = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-
-    RUNTIME_FUNCTIONS.while_(lambda: cond_fn(*box.held), body, box.state())
-    return box.held
+    held = tuple(carried_inputs)
+    while cond_fn(*held):
+        held = _as_tuple(body_fn(*held))
+    return held
 
 
+def _as_tuple(made: Any) -> tuple[Any, ...]:
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+@rewritten
 def _scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> Any:
     """Rounds over the slices of xs; what each yields is stacked along the same axis."""
     rows, structure = _leaves(xs)
     moved = [value.movedim(dim, 0) for value in rows]
-    carry, yields = _Box(init), _Box(None)
-    length = moved[0].shape[0]
-    collected: list[Any] = []
-
-    def at(i: Any) -> Any:
-        index = length - 1 - i if reverse else i
-        return structure.build([m[index] for m in moved])
-
-    def each(row: Any) -> Any:
-        carry.held, yields.held = combine_fn(carry.held, row)
-        return [value.clone() for value in _leaves(yields.held)[0]]
-
-    if isinstance(length, int):
-        for i in range(length):
-            collected.append(each(at(i)))
-        stacked = [torch.stack(list(column)) for column in zip(*collected, strict=True)]
-    else:
-        stacked = _collected(OpenSequence(length, at), each, carry)
-    if reverse:
-        stacked = [s.flip(0) for s in stacked]
-    _, shape = flatten(yields.held, "yields")
-    return carry.held, shape.build([s.movedim(0, dim) for s in stacked])
+    moved = [m.flip(0) for m in moved] if reverse else moved
+    carry, collected = init, []
+    for i in range(moved[0].shape[0]):
+        carry, yields = combine_fn(carry, structure.build([m[i] for m in moved]))
+        collected.append(_copy_of(yields))
+    return carry, _stacked(collected, dim, reverse)
 
 
-def _collected(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: _Box) -> list[torch.Tensor]:
-    """The columns of what `each` yields, one list per leaf, filled in one loop that also carries the state."""
-    columns: _Box = _Box(None)
-
-    def body(row: Any) -> None:
-        made = each(row)
-        for column, item in zip(columns.held, made, strict=True):
-            column.append(item)
-
-    columns.held = tuple(TracedList() for _ in range(_count(sequence, each, carry)))
-    names = tuple(f"column {i}" for i in range(len(columns.held)))
-
-    def put(values: tuple[Any, ...]) -> None:
-        carry.held, columns.held = values[0], tuple(values[1:])
-
-    state = BlockNames(lambda: (carry.held, *columns.held), put, ("the carry", *names), tuple)
-    RUNTIME_FUNCTIONS.for_(sequence, body, lambda: False, state)
-    return [column.whole() for column in columns.held]
+def _copy_of(value: Any) -> Any:
+    """No list may hold a tensor that the user's function writes in a later round."""
+    leaves, structure = _leaves(value)
+    return structure.build([leaf.clone() for leaf in leaves])
 
 
-def _count(sequence: OpenSequence, each: Callable[[Any], list[Any]], carry: _Box) -> int:
-    """How many tensors one round yields, found by tracing one and forgetting it."""
-    trace: Any = TRACE.trace
-    before = carry.held
-    counted: list[int] = []
-    trace.trace_arm(lambda: counted.append(len(each(sequence.at(0)))), NO_NAMES, ())
-    carry.held = before
-    return counted[0]
+def _stacked(items: Any, dim: int, reverse: bool) -> Any:
+    """One item, whose tensors hold those of all, along an axis of their own."""
+    shape = held_in(items).rows()
+    columns = [tensor.flip(0) if reverse else tensor for tensor in shape.tensors]
+    return shape.shape.structure.build([column.movedim(0, dim) for column in columns])
 
 
 def _map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    rows, structure = _leaves(xs)
-    length = rows[0].shape[0]
-
-    def at(i: Any) -> Any:
-        return structure.build([value[i] for value in rows])
-
-    if isinstance(length, int):
-        made = [f(at(i), *args) for i in range(length)]
-        parts = [[leaf.value for leaf in flatten(m, "result")[0]] for m in made]
-        return flatten(made[0], "result")[1].build([torch.stack(list(column)) for column in zip(*parts, strict=True)])
     return _scan(lambda carry, row: (carry, f(row, *args)), torch.zeros(()), xs)[1]
 
 
@@ -136,19 +95,6 @@ def _associative_scan(
     joined = [torch.cat([one.unsqueeze(0), rest]) for one, rest in pairs]
     joined = [j.flip(0) for j in joined] if reverse else joined
     return structure.build([j.movedim(0, dim) for j in joined])
-
-
-class _Box:
-    """A value that a loop changes."""
-
-    def __init__(self, held: Any) -> None:
-        self.held = held
-
-    def state(self) -> BlockNames:
-        def put(values: tuple[Any, ...]) -> None:
-            self.held = values[0]
-
-        return BlockNames(lambda: (self.held,), put, ("what the loop carries",), tuple)
 
 
 class _Lead:

@@ -25,11 +25,12 @@ from trueport.capture.containers.taken_out import TakenOut
 from trueport.capture.graph import SizeAssumption
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import catcher, fail
-from trueport.capture.values.chosen import Chosen, each_way, place_among
+from trueport.capture.values.chosen import Chosen, each_way
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import Message, OpenText
+from trueport.capture.values.things import place_among
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
@@ -61,24 +62,25 @@ class Questions(ABC):
 
     def truth(self, value: Any) -> Any:
         """A plain bool where it is known, otherwise a 0-d bool tensor or a SymBool."""
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, torch.Tensor):
-            flag = value if value.dtype is torch.bool else value != 0
-            flag = flag if flag.dim() == 0 else flag.reshape(())
-            known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
-            return flag if known is None else bool(known)
-        if isinstance(value, torch.SymBool):
-            certain = self.tracer.symbols.shapes.known_truth(value)
-            return value if certain is None else certain
-        if isinstance(value, Symbolic):
-            return self.truth(value != 0)
-        if isinstance(value, Maybe):
-            return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
-        if isinstance(value, Chosen):
-            return value.where(bool)
-        if isinstance(value, (OpenSequence, TracedContainer)) and value.is_open:
-            return self.truth(value.length)
+        match value:
+            case bool():
+                return value
+            case torch.Tensor():
+                flag = value if value.dtype is torch.bool else value != 0
+                flag = flag if flag.dim() == 0 else flag.reshape(())
+                known = self.tracer.constants.evaluate(self.tracer.value(self.tracer.adopt_all(flag)))
+                return flag if known is None else bool(known)
+            case torch.SymBool():
+                certain = self.tracer.symbols.shapes.known_truth(value)
+                return value if certain is None else certain
+            case torch.SymInt() | torch.SymFloat():
+                return self.truth(value != 0)
+            case Maybe():
+                return self.truth(RUNTIME_FUNCTIONS.and_(flag_of(value), lambda: value_of(value)))
+            case Chosen():
+                return value.where(bool)
+            case OpenSequence() | TracedContainer() if value.is_open:
+                return self.truth(value.length)
         asked = self.own_method(value, "__bool__") or self.own_method(value, "__len__")
         return bool(value) if asked is None else self.truth(asked())
 
@@ -140,15 +142,16 @@ class Questions(ABC):
 
     def sequence(self, value: Any) -> Any:
         """The open sequence behind an iterable, or None where its length is plain."""
-        if isinstance(value, Generated):
-            value = value.collected()
-        if isinstance(value, OfOpenLength):
-            return value.rest()
-        if isinstance(value, (OpenSequence, TracedContainer)):
-            return value.sequence()
-        if isinstance(value, torch.Tensor) and value.dim() > 0:
-            length: Any = value.shape[0]
-            return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
+        match value:
+            case Generated():
+                return self.sequence(value.collected())
+            case OfOpenLength():
+                return value.rest()
+            case OpenSequence() | TracedContainer():
+                return value.sequence()
+            case torch.Tensor() if value.dim() > 0:
+                length: Any = value.shape[0]
+                return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
         return None
 
     def stopped_early(self, over: Any, count: int) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.branches.arms import Arm
 from trueport.capture.graph import Node, Number, Value
+from trueport.capture.joins.ways import Arm
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import expr_of
 

@@ -16,6 +16,7 @@ from trueport.capture.containers.choices import is_traced_key
 from trueport.capture.containers.generators import Emit, Generated
 from trueport.capture.values.chosen import Chosen, OneOfFew, itself
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ANOTHER, ONE
 from trueport.capture.values.stores import (
     ContainerChange,
     DictStore,
@@ -92,7 +93,7 @@ def common_order(one: Any, other: Any) -> KeyOrder | None:
     return None
 
 
-_OF_NOBODY = Disagreement("a dict", "one", "another", Place(()))
+_OF_NOBODY = Disagreement("a dict", ONE, ANOTHER, Place(()))
 
 
 class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]

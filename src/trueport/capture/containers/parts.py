@@ -127,7 +127,7 @@ class ListParts:
     def shape(self, is_inner: Callable[[Any], bool]) -> ItemShape | None:
         """What its items are made of; None where there are none. Raises NotAlike where they differ."""
         shapes = [shape for part in self.parts if (shape := part.item_shape(is_inner)) is not None]
-        return functools.reduce(ItemShape.and_of, shapes) if shapes else None
+        return functools.reduce(ItemShape.join, shapes) if shapes else None
 
     def rows(self, shape: ItemShape | None = None) -> Rows:
         """All items in one set of columns."""

@@ -67,18 +67,12 @@ class Column:
         """How many tensors hold the column."""
         return 2 if self.is_packed else 1
 
-    def allowing(self, value: Any, is_inner: IsInner) -> Column:
-        """The column that can hold this value too."""
-        return self.and_of(column_of(value, is_inner))
-
-    def and_of(self, other: Column) -> Column:
-        """The column that can hold what both hold."""
-        if not other.is_kind_of(self):
+    def join(self, other: Column) -> Column:
+        """The column that can hold the values of both."""
+        if not self.is_kind_of(other):
             raise NotAlike
-        sizes = [
-            a if a is not None and b is not None and same_number(a, b) else None
-            for a, b in zip(self.sizes, other.sizes, strict=True)
-        ]
+        pairs = zip(self.sizes, other.sizes, strict=True)
+        sizes = (a if a is not None and b is not None and same_number(a, b) else None for a, b in pairs)
         return replace(self, sizes=tuple(sizes))
 
     def stacked(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
@@ -191,35 +185,25 @@ class ItemShape:
 
     @classmethod
     def of(cls, items: Iterable[Any], is_inner: IsInner) -> ItemShape:
-        shape: ItemShape | None = None
-        for item in items:
-            leaves, structure = flatten(item, "item", open_list=_refuse_nested)
-            if not all(leaf.known for leaf in leaves):
-                raise NotAlike
-            if shape is None:
-                shape = cls(structure, tuple(column_of(leaf.value, is_inner) for leaf in leaves))
-            else:
-                shape = shape._allowing(structure, [leaf.value for leaf in leaves], is_inner)
-        if shape is None or not shape.columns:
-            raise NotAlike
-        return shape
+        return common_shape(cls._of_one(item, is_inner) for item in items)
 
     @classmethod
     def of_tensors(cls, like: torch.Tensor, sizes: Iterable[Any]) -> ItemShape:
         """Of items that are a tensor each, of one dtype."""
         return cls(flatten(like, "item")[1], (Column(like.dtype, tuple(sizes)),))
 
-    def _allowing(self, structure: Structure, values: list[Any], is_inner: IsInner) -> ItemShape:
-        if not structure.same_as(self.structure):
+    @classmethod
+    def _of_one(cls, item: Any, is_inner: IsInner) -> ItemShape:
+        leaves, structure = flatten(item, "item", open_list=_refuse_nested)
+        if not leaves or not all(leaf.known for leaf in leaves):
             raise NotAlike
-        columns = [column.allowing(value, is_inner) for column, value in zip(self.columns, values, strict=True)]
-        return replace(self, columns=tuple(columns))
+        return cls(structure, tuple(column_of(leaf.value, is_inner) for leaf in leaves))
 
-    def and_of(self, other: ItemShape) -> ItemShape:
+    def join(self, other: ItemShape) -> ItemShape:
         """The shape that items of both have."""
         if not other.structure.same_as(self.structure):
             raise NotAlike
-        return replace(self, columns=tuple(map(Column.and_of, self.columns, other.columns)))
+        return replace(self, columns=tuple(map(Column.join, self.columns, other.columns)))
 
     def same_as(self, other: ItemShape) -> bool:
         return all(
@@ -233,6 +217,14 @@ class ItemShape:
         for i, column in enumerate(self.columns):
             made += column.stacked([values[i] for values in leaves])
         return Rows(self, tuple(made))
+
+
+def common_shape(shapes: Iterable[ItemShape | None]) -> ItemShape:
+    """What items of all these shapes are made of, of which None has no items."""
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        raise NotAlike
+    return functools.reduce(ItemShape.join, known)
 
 
 class Rows:
@@ -331,7 +323,7 @@ class Rows:
         """The items, of which one is another now."""
         if any(column.is_packed for column in self.shape.columns):
             raise NotAlike
-        other = self.shape.and_of(ItemShape.of([value], lambda _: False))
+        other = self.shape.join(ItemShape.of([value], lambda _: False))
         if not other.same_as(self.shape):
             raise NotAlike
         new = zip(self.read().tensors, self.shape.rows([value]).tensors, strict=True)

@@ -86,7 +86,7 @@ class TracedSetStore(TracedStore, SetStore):
         return () if isinstance(content, Unsure) else iter(content)
 
     def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
-        return then if then == orelse else Unsure(join.disagreement("a set", "one", "another"))
+        return then if then == orelse else Unsure(join.disagreement("a set"))
 
     def spoiled(self, container: Any, why: Disagreement) -> Any:
         return Unsure(why)

@@ -44,12 +44,15 @@ def last_values(tracer: Tracer, *things: Any) -> LastValues:
 
 def _parts(value: Any) -> Iterable[Any]:
     """What is in a value; in objects too, which may hold each other."""
-    if isinstance(value, Maybe):
-        return (value_of(value),)
-    if isinstance(value, (*_PLAIN, Disagreement, NoRows)):
-        return ()
-    if isinstance(value, Rows):
-        return value.tensors
+    match value:
+        case Maybe():
+            return (value_of(value),)
+        case Disagreement() | NoRows():
+            return ()
+        case Rows():
+            return value.tensors
+        case _ if isinstance(value, _PLAIN):
+            return ()
     if (store := store_of(value)) is not None and store.is_structure:
         return store.parts(store.content(value))
     kept = container_of(value)

@@ -129,10 +129,11 @@ def _objects_in(names: dict[str, Any]) -> list[Any]:
 
 
 def _keeps_something(value: Any) -> bool:
-    if isinstance(value, FunctionType):
-        return bool(vars(value)) or any(isinstance(each, (list, dict, set)) for each in value.__defaults__ or ())
-    if isinstance(value, (ModuleType, torch.Tensor, torch.nn.Module)):
-        return False
+    match value:
+        case FunctionType():
+            return bool(vars(value)) or any(isinstance(each, (list, dict, set)) for each in value.__defaults__ or ())
+        case ModuleType() | torch.Tensor() | torch.nn.Module():
+            return False
     kind = value if isinstance(value, type) else type(value)
     room = sys.modules.get(kind.__module__)
     return room is not None and hasattr(kind, "__dict__") and _is_users_own(room) and not issubclass(kind, Enum)

@@ -55,26 +55,29 @@ class World:
                 self._keep(root, limits.DEPTH_OF_CHANGES)
 
     def _keep(self, value: Any, depth: int) -> None:
-        if isinstance(value, torch.nn.Module):
-            modules = [module for module in value.modules() if id(module) not in self._seen]
-            self._seen.update(map(id, modules))
-            for module in modules:
-                self._keep_attributes(module, limits.DEPTH_OF_CHANGES)
-        elif isinstance(value, (torch.Tensor, type, Disagreement)) or depth == 0 or self.holds(value):
-            return
-        elif (store := store_of(value)) is not None:
-            self._note(value, store, depth - 1)
-        elif is_plain_iterator(value) and TRACE.trace is not None:
-            self._keep_attributes(TRACE.trace.remembered(value).iterator, depth)
-        elif isinstance(value, FunctionType):
-            self._keep_cells(value, depth)
-        elif isinstance(value, partial):
-            self._keep((value.func, value.args, value.keywords), depth)
-        elif isinstance(value, MethodType):
-            self._keep(value.__func__, depth)
-            self._keep(value.__self__, depth)
-        elif is_users_object(value):
-            self._keep_attributes(value, depth)
+        match value:
+            case torch.nn.Module():
+                modules = [module for module in value.modules() if id(module) not in self._seen]
+                self._seen.update(map(id, modules))
+                for module in modules:
+                    self._keep_attributes(module, limits.DEPTH_OF_CHANGES)
+            case torch.Tensor() | type() | Disagreement():
+                return
+            case _ if depth == 0 or self.holds(value):
+                return
+            case _ if (store := store_of(value)) is not None:
+                self._note(value, store, depth - 1)
+            case _ if is_plain_iterator(value) and TRACE.trace is not None:
+                self._keep_attributes(TRACE.trace.remembered(value).iterator, depth)
+            case FunctionType():
+                self._keep_cells(value, depth)
+            case partial():
+                self._keep((value.func, value.args, value.keywords), depth)
+            case MethodType():
+                self._keep(value.__func__, depth)
+                self._keep(value.__self__, depth)
+            case _ if is_users_object(value):
+                self._keep_attributes(value, depth)
 
     def _note(self, container: Any, store: Store, depth: int) -> None:
         """A container and, so deep, what is in it."""

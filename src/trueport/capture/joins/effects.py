@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,33 +13,25 @@ from trueport.capture.values.stores import ContainerChange
 
 
 def merged_contents(
-    merging: Merging, then: tuple[ContainerChange, ...], orelse: tuple[ContainerChange, ...]
+    merging: Merging, then: Sequence[ContainerChange], orelse: Sequence[ContainerChange]
 ) -> list[tuple[Any, Any]]:
     """The contents of containers that an arm changed: item by item where both have the same items."""
-    one = {id(c.container): c for c in then}
-    other = {id(c.container): c for c in orelse}
-    merged = []
-    for key in {**one, **other}:
-        change = one.get(key) or other[key]
-        a = one[key].after if key in one else change.before
-        b = other[key].after if key in other else change.before
-        merged.append((change.container, change.store.joined(merging, a, b, change)))
-    return merged
+    both = _both(then, orelse, lambda change: change.container)
+    return [(change.container, change.store.joined(merging, a, b, change)) for change, a, b in both]
 
 
 def merged_writes(
-    merging: Merging, then: tuple[Write, ...], orelse: tuple[Write, ...]
+    merging: Merging, then: Sequence[Write], orelse: Sequence[Write]
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Tensors that an arm wrote in place: their merged values."""
-    tracer = merging.tracer
-    one = {id(w.base): w for w in then}
-    other = {id(w.base): w for w in orelse}
-    merged = []
-    for key in {**one, **other}:
-        write = one.get(key) or other[key]
-        a = one[key].after if key in one else write.before
-        b = other[key].after if key in other else write.before
-        base = write.base
-        result = merging.tensor(tracer.value(a), tracer.value(b), base.dtype, list(write.before.shape), base.device)
-        merged.append((base, result))
-    return merged
+    value = merging.tracer.value
+    both = _both(then, orelse, lambda write: write.base)
+    return [(w.base, merging.yielded(merging.kind_of(w.before), value(a), value(b))) for w, a, b in both]
+
+
+def _both(then: Sequence[Any], orelse: Sequence[Any], key: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Each change of something that an arm changed, and what both arms left there."""
+    one, other = ({id(key(change)): change for change in changes} for changes in (then, orelse))
+    for at in {**one, **other}:
+        change = one.get(at) or other[at]
+        yield change, *(side[at].after if at in side else change.before for side in (one, other))

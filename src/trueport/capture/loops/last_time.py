@@ -20,15 +20,12 @@ from typing import Any
 
 import torch
 
-from trueport.capture.loops.leaves import carried, first_low, number_kind, number_order
 from trueport.capture.loops.plan import Plan
-from trueport.capture.loops.slots import Carried, Round, Slot
-from trueport.load.structures import flatten
-from trueport.load.values import SYMBOLIC_NUMBERS
+from trueport.capture.loops.slots import Round, Slot
+from trueport.capture.values.kinds import Choice, Kind, NumberKind, TensorKind, Unbound, join
+from trueport.load.values import NUMBERS
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
-
-_NUMBERS = (bool, int, float, *SYMBOLIC_NUMBERS)
 
 
 @dataclass
@@ -83,29 +80,28 @@ class LastTime:
                     found = True
         for base in self.bases:
             slot = Slot("a tensor", base)
-            _carry(slot, carried(base), slot, plan)
+            _carry(slot, plan.kind_of(base), slot, plan)
             plan.bases[id(base)] = (base, slot)
         self.outermost.remembered |= found
         return found
 
-    def _now(self, known: Carried, before: Any, plan: Plan) -> Carried | None:
+    def _now(self, known: Kind, before: Any, plan: Plan) -> Kind | None:
         """What was carried the last time, beginning with another value; None where it does not fit."""
-        if isinstance(before, torch.Tensor):
-            if known.kind != before.dtype or len(known.sizes or ()) != before.dim():
+        match known, plan.kind_of(before):
+            case TensorKind(), TensorKind() as now if now.dtype == known.dtype and len(now.sizes) == len(known.sizes):
+                pairs = zip(known.sizes, now.sizes, strict=True)
+                return replace(now, sizes=tuple(None if then is None else size for then, size in pairs))
+            case TensorKind(), (Unbound() | NumberKind()) as now if isinstance(now, Unbound) or known.can_hold(now):
+                gone = any(size is not None and plan.is_inner(size, self.outermost.symbols) for size in known.sizes)
+                return None if gone else known
+            case NumberKind(), Unbound():
+                return known
+            case NumberKind(), NumberKind() as now:
+                wider = join(known, now)
+                assert isinstance(wider, NumberKind)
+                return NumberKind(wider.python, None if wider.low is None else now.low)
+            case _:
                 return None
-            sizes = [None if then is None else now for then, now in zip(known.sizes or (), before.shape, strict=True)]
-            return Carried(before, before.dtype, tuple(sizes), before.device)
-        if before is not UNBOUND and not isinstance(before, _NUMBERS):
-            return None
-        if known.is_tensor:
-            sizes = [size for size in known.sizes or () if size is not None]
-            gone = any(plan.is_inner(size, self.outermost.symbols) for size in sizes)
-            return None if gone else replace(known, start=before)
-        kind = known.kind if before is UNBOUND else max(known.kind, number_kind(before), key=number_order)
-        assert isinstance(kind, type)
-        begins = kind(0) if before is UNBOUND else before
-        low = first_low(plan, begins) if kind is int and known.low is not None else None
-        return Carried(begins, kind, low=low)
 
 
 def is_linked_anew(plan: Plan, traced: Round) -> bool:
@@ -122,14 +118,12 @@ def _is_simple(slot: Slot) -> bool:
     """A name that holds one tensor or one number in every round, and nothing that others hold, too."""
     if slot.leaves is None or len(slot.leaves) != 1 or slot.leaves[0] is None:
         return False
-    plain = isinstance(slot.structure_leaves[0], (torch.Tensor, *_NUMBERS)) and not slot.leaves[0].candidates
+    plain = isinstance(slot.structure_leaves[0], (torch.Tensor, *NUMBERS)) and not isinstance(slot.leaves[0], Choice)
     return plain and not (slot.lost or slot.maybe or slot.rows or slot.stale) and slot.tangled is None
 
 
-def _carry(slot: Slot, leaf: Carried, known: Slot, plan: Plan) -> None:
-    begins = known.structure_leaves[0] if slot.before is UNBOUND else slot.before
-    _, slot.structure = flatten(begins, slot.name)
-    slot.structure_leaves, slot.leaves, slot.alike = [begins], [leaf], [[]]
+def _carry(slot: Slot, leaf: Kind, known: Slot, plan: Plan) -> None:
+    slot.carry(known.structure_leaves[0] if slot.before is UNBOUND else slot.before, leaf)
     slot.steady = known.steady if slot.before is known.before else None
     if isinstance(slot.before, torch.Tensor):
         slot.alike[0].append(slot.before)

@@ -9,16 +9,15 @@ import torch
 
 from trueport.capture.containers.lists import ListParts, TracedList, held_in, is_open
 from trueport.capture.containers.rows import NotAlike, Rows
-from trueport.capture.joins.merging import inside, may_be_none
+from trueport.capture.joins.meeting import inside
 from trueport.capture.loops.flags import learn_flags, learn_steady
-from trueport.capture.loops.leaves import Leaves, carried
 from trueport.capture.loops.lists import FilledList
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import WHOLE, Content, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.recording.sharing import Memory
-from trueport.capture.values.chosen import Chosen, may_be_chosen
-from trueport.capture.values.leaves import plain_leaves
+from trueport.capture.values.chosen import may_be_chosen
+from trueport.capture.values.kinds import Conflict, ListKind, Opaque, Optional, join
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.capture.values.stores import ContainerChange
 from trueport.load.structures import flatten
@@ -31,28 +30,25 @@ class Learner:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._leaves = Leaves(plan)
         self.tangles = Tangles(plan)
 
-    def learn(self, traced: Round, mark: int) -> bool:
+    def learn(self, traced: Round) -> bool:
         """Compare what a round left with what it began with; True if something new was found."""
         new = False
         for slot, after in zip(self._plan.slots, traced.after, strict=True):
-            new |= self._learn_slot(slot, after, traced, mark)
+            new |= self._learn_slot(slot, after, traced)
         for change in traced.changes:
-            new |= self._learn_change(change, traced, mark)
+            new |= self._learn_change(change, traced)
         for content in self._plan.contents.values():
             left = traced.as_left(content.slot, content.after(traced.changes))
-            new |= self._learn_slot(content.slot, left, traced, mark)
+            new |= self._learn_slot(content.slot, left, traced)
         for write in traced.writes:
             if id(write.base) not in self._plan.bases:
                 slot = Slot("a tensor", write.base)
-                slot.structure = flatten(write.base, "tensor")[1]
-                slot.leaves = [carried(write.base)]
-                slot.structure_leaves, slot.alike = [write.base], [[]]
+                slot.carry(write.base, self._plan.kind_of(write.base))
                 self._plan.bases[id(write.base)] = (write.base, slot)
                 new = True
-        new |= self._learn_lists(traced, mark)
+        new |= self._learn_lists(traced)
         new |= learn_flags(self._plan, traced)
         new |= learn_steady(self._plan, traced)
         new |= self.tangles.learn(traced)
@@ -77,14 +73,14 @@ class Learner:
                     slot.stale.setdefault(i, place)
         return len(slot.stale) > known
 
-    def _learn_change(self, change: ContainerChange, traced: Round, mark: int) -> bool:
+    def _learn_change(self, change: ContainerChange, traced: Round) -> bool:
         """A container that a round changed: a dict key by key, a list as a whole."""
         container, store = change.container, change.store
         why = store.why_spoiled(change.after)
         if why is not None:  # by a loop in this one
             return self._plan.outdate(container, why)
         if isinstance(change.after, ListParts):
-            return self._learn_filling(change, mark)
+            return self._learn_filling(change, traced)
         if (id(container), WHOLE) in self._plan.contents:
             return False
         keys = store.changed(self._plan, change)
@@ -98,7 +94,7 @@ class Learner:
         self._plan.contents = {**found, **self._plan.contents}
         return True
 
-    def _learn_filling(self, change: ContainerChange, mark: int) -> bool:
+    def _learn_filling(self, change: ContainerChange, traced: Round) -> bool:
         """A list that a round changed: carried item by item while it stays as long as it was, otherwise as rows."""
         key = (id(change.container), WHOLE)
         before, after = change.before.items, change.after.items
@@ -111,122 +107,101 @@ class Learner:
                 self._plan.contents[key] = Content(change.container, change.store, WHOLE, slot)
             return new
         self._plan.contents.pop(key, None)
-        self._carry_list(FilledList(self._name(change.container), change.before, change.container), change.after, mark)
+        self._carry_list(
+            FilledList(self._name(change.container), change.before, change.container), change.after, traced
+        )
         return True
 
     def _name(self, container: Any) -> str:
         return next((s.name for s in self._plan.slots if s.before is container), "the list")
 
-    def _learn_slot(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
+    def _learn_slot(self, slot: Slot, after: Any, traced: Round) -> bool:
         if slot.lost or slot.rows or (after is slot.before and slot.leaves is None):
             return False
         if slot.leaves is None:
-            return self._begin_carrying(slot, after, traced, mark)
+            return self._begin_carrying(slot, after, traced)
         if isinstance(slot.before, (TracedList, tuple)) and is_open(after):
             # It was as long after one round as before it, and is not after two.
             slot.leaves = None
-            return self._begin_carrying(slot, after, traced, mark)
+            return self._begin_carrying(slot, after, traced)
         entered = traced.entered[id(slot)]
         leaves = self._plan.leaves_like(slot, after, entered)
         if leaves is None:
-            slot.lost = True
-            return True
-        new = self._remember(slot, leaves, traced.shared.stale)
+            return self._lose(slot, after)
         for start, end in zip(entered, leaves, strict=True):
             if isinstance(start, torch.Tensor) and isinstance(end, torch.Tensor):  # in the next round, this is that
                 self._plan.tracer.link(start, [end], as_stale=False)
-        for i, (leaf, start, end) in enumerate(zip(slot.leaves, entered, leaves, strict=True)):
-            changed = self._leaves.learn(leaf, slot.structure_leaves[i], start, end, mark, slot)
-            if changed is not leaf:
-                slot.leaves[i], new = changed, True
-        return new or slot.lost
+        return self._learn_leaves(slot, entered, leaves, traced) or slot.lost
 
-    def _begin_carrying(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
+    def _learn_leaves(self, slot: Slot, starts: list[Any], ends: list[Any], traced: Round) -> bool:
+        """What the leaves began a round as, and ended it: True where one turned out to be more than was known."""
+        assert slot.leaves is not None
+        new = self._remember(slot, ends, traced.shared.stale)
+        for i, (leaf, start, end) in enumerate(zip(slot.leaves, starts, ends, strict=True)):
+            slot.leaves[i] = self._plan.learned(slot, i, start, end, traced)
+            new |= slot.leaves[i] is not leaf
+        return new
+
+    def _lose(self, slot: Slot, after: Any) -> bool:
+        """Nothing is both what it was and what a round left: nobody may look at it from now on."""
+        slot.kind = Conflict(*map(self._plan.kind_of, (slot.before, after)))
+        return True
+
+    def _begin_carrying(self, slot: Slot, after: Any, traced: Round) -> bool:
         """A slot turned out to change."""
-        if (
-            isinstance(slot.before, TracedList)
-            and isinstance(after, TracedList)
-            and _differ(slot.before.held, after.held)
-        ):
-            slot.rows = True
-            self._carry_list(FilledList(slot.name, slot.before.held, None, slot), after.held, mark)
-            return True
-        if type(slot.before) is tuple and _is_longer_or_shorter(slot.before, after):
-            slot.rows = True
-            before = ListParts.plain(slot.before)
-            self._carry_list(FilledList(slot.name, before, None, slot), held_in(after), mark)
+        kinds = [self._plan.kind_of(value) for value in (slot.before, after)]
+        kind = ListKind(tuple) if _grows(slot.before, after) else join(*kinds)
+        if isinstance(kind, ListKind) and kind.count is None and slot.before is not UNBOUND:
+            slot.kind = kind
+            self._carry_list(FilledList(slot.name, held_in(slot.before), None, slot), held_in(after), traced)
             return True
         if is_open(after) or is_open(slot.before):
-            slot.lost = True
-            return True
-        if may_be_none(slot.before, after):
-            return self._begin_maybe(slot, after, traced, mark)
-        model = after if slot.before is UNBOUND else slot.before
-        if slot.before is UNBOUND and (traced.was_there(after) or not _is_carriable(after)):
+            return self._lose(slot, after)
+        if slot.before is UNBOUND and (traced.was_there(after) or isinstance(kinds[1], Opaque)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
             return True
-        found, structure = flatten(model, slot.name)
-        slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
-        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
+        slot.kind = kind if isinstance(kind, Optional) else None
+        model = after if slot.before is UNBOUND else slot.before
+        if slot.maybe:  # from the next round on, a flag and a value
+            model = (flag_of(slot.before), value_of(after if slot.before is None else slot.before))
+        found = slot.carry(model)
         ends = self._plan.leaves_like(slot, after, slot.structure_leaves)
         if ends is None or any(not leaf.known and not may_be_chosen(leaf.value) for leaf in found):
-            slot.lost = True
-            return True
+            return self._lose(slot, after)
         self._remember(slot, slot.structure_leaves, self._plan.tracer.writes.sharing.stale)
-        self._remember(slot, ends, traced.shared.stale)
-        for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
-            begins = UNBOUND if slot.before is UNBOUND else start
-            slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
+        self._learn_leaves(slot, slot.structure_leaves, ends, traced)
         return True
 
-    def _begin_maybe(self, slot: Slot, after: Any, traced: Round, mark: int) -> bool:
-        """None before the loop, or after a round: from the next round on, a flag and a value."""
-        slot.maybe = True
-        something = value_of(after if slot.before is None else slot.before)
-        found, structure = flatten((flag_of(slot.before), something), slot.name)
-        slot.structure, slot.structure_leaves = structure, [leaf.value for leaf in found]
-        slot.leaves, slot.alike = [None] * len(found), [[] for _ in found]
-        ends = self._plan.leaves_like(slot, after, slot.structure_leaves)
-        if ends is None:
-            slot.lost = True
-            return True
-        self._remember(slot, slot.structure_leaves, self._plan.tracer.writes.sharing.stale)
-        self._remember(slot, ends, traced.shared.stale)
-        for i, (start, end) in enumerate(zip(slot.structure_leaves, ends, strict=True)):
-            begins = UNBOUND if i > 0 and slot.before is None else start
-            slot.leaves[i] = self._leaves.learn(None, begins, start, end, mark, slot)
-        return True
-
-    def _carry_list(self, filled: FilledList, after: ListParts, mark: int) -> None:
+    def _carry_list(self, filled: FilledList, after: ListParts, traced: Round) -> None:
         """A list turned out to change its length: from the next round on, it enters as rows."""
         try:
-            filled.carry(filled.shape_with(after, lambda size: self._plan.is_inner(size, mark)))
+            filled.carry(filled.shape_with(after, self._plan.inside(traced)), self._plan.kind_of_tensor)
         except NotAlike:
             self._plan.cannot_grow(filled)
         self._plan.lists.append(filled)
 
-    def _learn_lists(self, traced: Round, mark: int) -> bool:
+    def _learn_lists(self, traced: Round) -> bool:
         """Each list; again where a later one turned out to be made of its rows, which are read thereby."""
         new, lists = False, [filled for filled in self._plan.lists if id(filled) in traced.rows]
         while lists:
             unread = []
             for filled in lists:
-                new |= self._learn_list(filled, traced, mark)
+                new |= self._learn_list(filled, traced)
                 if not traced.rows[id(filled)].was_read:
                     unread.append(filled)
             lists = [filled for filled in unread if traced.rows[id(filled)].was_read]
         return new
 
-    def _learn_list(self, filled: FilledList, traced: Round, mark: int) -> bool:
+    def _learn_list(self, filled: FilledList, traced: Round) -> bool:
         held = filled.after(traced, self._plan.left(traced))
         if held is None:
             self._plan.cannot_grow(filled)
-        if filled.appended(held, traced, lambda size: self._plan.is_inner(size, mark)) is not None:
+        if filled.appended(held, traced, self._plan.inside(traced)) is not None:
             return False
         try:
-            shape = filled.shape_with(held, lambda size: self._plan.is_inner(size, mark))
+            shape = filled.shape_with(held, self._plan.inside(traced))
             if not shape.same_as(filled.shape):
-                filled.carry(shape)
+                filled.carry(shape, self._plan.kind_of_tensor)
                 return True
             with inside(self._plan.tracer, traced.region):
                 filled.end = held.rows(filled.shape).tensors
@@ -235,7 +210,7 @@ class Learner:
         if id(filled.slot) not in traced.entered:  # carried otherwise since: the next round will tell
             return True
         outdated = self._remember_outdated(filled, held, traced)
-        return self._learn_slot(filled.slot, filled.end, traced, mark) or outdated
+        return self._learn_slot(filled.slot, filled.end, traced) or outdated
 
     def _remember_outdated(self, filled: FilledList, held: ListParts, traced: Round) -> bool:
         """A list that holds the very tensor that a round writes is out of date from then on; True unless it was known.
@@ -250,35 +225,15 @@ class Learner:
         for leaf in flatten([part.tensors if isinstance(part, Rows) else part for part in held.parts], "items")[0]:
             if isinstance(leaf.value, torch.Tensor):
                 place = traced.shared.stale.get(tracer.memory_of(leaf.value))
-                if place is None and earlier and self._written_by_rounds(leaf.value, traced):
+                if place is None and earlier and tracer.careful and self._plan.written_by_rounds(leaf.value, traced):
                     place = self._plan.place
                 if place is not None:
                     filled.slot.stale |= {i: place for i in range(len(filled.end)) if i not in filled.slot.stale}
         return len(filled.slot.stale) > known
 
-    def _written_by_rounds(self, tensor: torch.Tensor, traced: Round) -> bool:
-        """Whether a whole tensor from before the loop, or of the round before, is written in it."""
-        tracer = self._plan.tracer
-        if not tracer.careful or not tracer.is_whole(tensor):
-            return False
-        entered = (value for values in traced.entered.values() for value in values)
-        lasting = {tracer.memory_of(value) for value in entered if isinstance(value, torch.Tensor)}
-        written = tracer.writes.sharing.same_as([tracer.memory_of(tensor)]) & traced.written
-        return any(memory in lasting or tracer.writes.is_old(memory, self._plan.began) for memory in written)
 
-
-def _is_longer_or_shorter(before: tuple[Any, ...], after: Any) -> bool:
-    """`out = (*out, row)`: a tuple that grows is a list to which nobody appends."""
-    if is_open(after):
-        return bool(after.stands_for is tuple)
-    return type(after) is tuple and len(after) != len(before)
-
-
-def _differ(before: ListParts, after: ListParts) -> bool:
-    """Whether a list has, or may have, another length."""
-    return before.items is None or after.items is None or len(before.items) != len(after.items)
-
-
-def _is_carriable(value: Any) -> bool:
-    leaves = plain_leaves(value, "value") or ()
-    return bool(leaves) and all(leaf.known or isinstance(leaf.value, Chosen) for leaf in leaves)
+def _grows(before: Any, after: Any) -> bool:
+    """`out = (*out, row)`: a tuple that gets longer, or shorter, is a list to which nobody appends."""
+    if type(before) is not tuple:
+        return False
+    return after.stands_for is tuple if is_open(after) else type(after) is tuple and len(after) != len(before)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from trueport.capture.containers.lists import ListParts, TracedList
-from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
-from trueport.capture.loops.slots import Carried, Round, Slot
+from trueport.capture.containers.parts import no_size
+from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, common_shape, held_together
+from trueport.capture.loops.slots import Round, Slot
+from trueport.capture.values.kinds import TensorKind
 from trueport.load.containers import kind_of_container
-from trueport.load.structures import flatten
 from trueport.source import Place
 
 
@@ -31,22 +32,17 @@ class FilledList:
     end: tuple[torch.Tensor, ...] = ()
     """Those tensors at the end of the round that was traced last."""
 
-    def carry(self, shape: ItemShape) -> None:
-        """Enter the next round as rows of this shape."""
+    def carry(self, shape: ItemShape, kind_of: Callable[[torch.Tensor], TensorKind]) -> None:
+        """Enter the next round as rows of this shape, of which there may be any number."""
         start = self.before.rows(shape).tensors
-        self.shape = shape
-        found, structure = flatten(start, self.name)
-        self.slot = Slot(self.name, start, structure, structure_leaves=[leaf.value for leaf in found])
+        self.shape, self.slot = shape, Slot(self.name, start)
+        kinds = map(kind_of, start)
+        self.slot.carry(start, *(replace(kind, sizes=(None, *kind.sizes[1:])) for kind in kinds))
         self.slot.alike = [[tensor] for tensor in start]
-        self.slot.leaves = [Carried(t, t.dtype, (None, *t.shape[1:]), t.device) for t in start]
 
     def shape_with(self, after: ListParts, is_inner: Callable[[Any], bool]) -> ItemShape:
         """What all items are made of, those before the loop and those of a round."""
-        shapes = [self.before.shape(lambda _: False), after.shape(is_inner)]
-        known = [shape for shape in shapes if shape is not None]
-        if not known:
-            raise NotAlike
-        return known[0] if len(known) == 1 else known[0].and_of(known[1])
+        return common_shape((self.before.shape(no_size), after.shape(is_inner)))
 
     def enter(self, traced: Round, tensors: tuple[torch.Tensor, ...]) -> None:
         traced.rows[id(self)] = Rows(self.shape, tuple(tensors))
@@ -79,7 +75,7 @@ class FilledList:
             return None
         try:
             shape = ItemShape.of(items, is_inner) if items else self.shape
-            return items if shape.and_of(self.shape).same_as(self.shape) else None
+            return items if shape.join(self.shape).same_as(self.shape) else None
         except NotAlike:
             return None
 

@@ -90,11 +90,10 @@ class Loops:
         rounds, learner = Rounds(plan), Learner(plan)
         first_round = False
         for _ in range(limits.LOOP_ATTEMPTS):
-            mark = self._tracer.symbols.shapes.mark()
             last_time.round_begins()
             try:
                 traced = rounds.trace(step, 0 if first_round else None)
-                learned = learner.learn(traced, mark)
+                learned = learner.learn(traced)
             except FirstRoundDiffers as differs:
                 if differs.plan is not plan:
                     raise
@@ -107,7 +106,7 @@ class Loops:
             learned |= known and is_linked_anew(plan, traced)
             if not learned and not first_round:
                 last_time.remember(plan)
-                Results(plan).finish(traced, trips, first, mark, learner.tangles)
+                Results(plan, traced).finish(trips, first, learner.tangles)
                 return True
             first_round = known = False
         return plan.give_up()

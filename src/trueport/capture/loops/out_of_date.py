@@ -1,10 +1,11 @@
-"""Containers that nobody may look at any more, since some rounds of a loop changed them and others did not."""
+"""What nobody may look at any more, since some rounds of a loop changed it and others did not."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ANOTHER, ONE, both_told
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
 from trueport.source import Place
@@ -17,7 +18,7 @@ class OutOfDate(Disagreement):
     is_out_of_date = True
 
     def __init__(self, name: str, place: Place) -> None:
-        super().__init__(name, "", "", place)
+        super().__init__(name, ONE, ANOTHER, place)
 
     def complain(self) -> NoReturn:
         name, _, _, place, *_ = self._said
@@ -31,4 +32,20 @@ class OutOfDate(Disagreement):
                     fix=f"bind `{name}` to a copy before the loop, or change it only in place, or only by binding it",
                 )
             ]
+        )
+
+
+class RoundsDisagree(Disagreement):
+    """A name that rounds of a loop leave as something that it cannot be together with what it was."""
+
+    __slots__ = ()
+
+    def told(self) -> ArmsDisagree:
+        name, *kinds, place, _, _ = self._said
+        began, left = both_told(*kinds)
+        return ArmsDisagree(
+            message=f"{name} is {began} before a round of this loop, {left} after it, and is used afterwards",
+            place=place,
+            label="changes what it is from round to round",
+            fix="make it the same dtype, number of axes and structure before the loop and in it",
         )

@@ -5,30 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NoReturn, Protocol
 
 import torch
 
 from trueport.capture import limits
-from trueport.capture.effects.last_values import LastValues
-from trueport.capture.graph import Region, Value
-from trueport.capture.joins.merging import MeetingWays, describe
+from trueport.capture.containers.rows import IsInner
+from trueport.capture.graph import Number, Region, Value
+from trueport.capture.joins.meeting import MeetingWays
 from trueport.capture.loops.lists import FilledList
-from trueport.capture.loops.slots import Carried, Content, Round, Slot
+from trueport.capture.loops.out_of_date import RoundsDisagree
+from trueport.capture.loops.slots import Content, Round, Slot
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
-from trueport.capture.values.chosen import Chosen
+from trueport.capture.values import kinds
+from trueport.capture.values.chosen import Chosen, candidates_of
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import ContainerChange, store_of
+from trueport.capture.values.things import made_anew
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError, Unwinding
-from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND, BlockNames
 from trueport.source import Place
 from trueport.torch_internals import memory_of
-from trueport.torch_internals.symbolic import expr_of
 
 
 class OpenRounds(Protocol):
@@ -66,7 +68,7 @@ class Plan(MeetingWays):
         self.slots = [Slot(name, value) for name, value in zip(state.names, self.before, strict=True)]
         for slot in self.slots:
             if isinstance(slot.before, float) and not math.isfinite(slot.before):
-                _carried_at_once(slot)
+                slot.carry(slot.before, kinds.NumberKind(float))  # from the first round on: symbols know no infinities
         self.contents: dict[tuple[int, Any], Content] = {}
         self.bases: dict[int, tuple[torch.Tensor, Slot]] = {}
         """Tensors that rounds write in place, by id."""
@@ -74,7 +76,6 @@ class Plan(MeetingWays):
         """Lists whose length the rounds change."""
         self.outdated: dict[int, tuple[Any, Disagreement]] = {}
         """Containers from before the loop that some rounds change, and others have forgotten, by id."""
-        self.values: LastValues = {}
         self.began = self.tracer.writes.mark()
         self.stale: dict[Memory, Place] = dict(self.tracer.writes.sharing.stale)
         """Tensors from before the loop that may be out of date when a round begins, because of an earlier one."""
@@ -95,6 +96,16 @@ class Plan(MeetingWays):
         parts = ((c.slot, traced.as_left(c.slot, c.after(traced.changes))) for c in self.contents.values())
         return [*names, *parts]
 
+    def written_by_rounds(self, tensor: torch.Tensor, traced: Round) -> bool:
+        """Whether a whole tensor from before the loop, or of the round before, is written in it."""
+        tracer = self.tracer
+        if not tracer.is_whole(tensor):
+            return False
+        entered = (value for values in traced.entered.values() for value in values)
+        lasting = {tracer.memory_of(value) for value in entered if isinstance(value, torch.Tensor)}
+        written = tracer.writes.sharing.same_as([tracer.memory_of(tensor)]) & traced.written
+        return any(memory in lasting or tracer.writes.is_old(memory, self.began) for memory in written)
+
     def outdate(self, container: Any, why: Disagreement) -> bool:
         """From the second round on, nobody may look at this container; True unless that was known."""
         if id(container) in self.outdated:
@@ -111,29 +122,46 @@ class Plan(MeetingWays):
             assert store is not None
             store.hold(container, store.spoiled(container, why))
 
-    def disagreement(self, name: str, then: str, orelse: str) -> Disagreement:
+    def disagreement(self, name: str, then: kinds.Kind = kinds.ONE, orelse: kinds.Kind = kinds.ANOTHER) -> Disagreement:
         return Disagreement(name, then, orelse, self.place)
 
     def lost(self, slot: Slot) -> Disagreement:
-        return self.disagreement(f"`{slot.name}`", describe(slot.before), "something else")
+        both = (slot.kind.one, slot.kind.other) if isinstance(slot.kind, kinds.Conflict) else (kinds.ONE, kinds.ANOTHER)
+        return RoundsDisagree(f"`{slot.name}`", *both, self.place)
 
     def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
         """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""
         return Maybe(built[0], built[1], f"`{slot.name}`", self.place, again) if slot.maybe else built
 
-    def number(self, leaf: Carried, made: Any, slot: Slot) -> Any:
-        """What a carried number stands for: itself, or one of several things."""
-        return Chosen.by_number(made, leaf.candidates, self.lost(slot)) if leaf.candidates else made
+    def inside(self, traced: Round) -> IsInner:
+        """Whether a size can be told only in a round."""
+        return partial(self.is_inner, mark=traced.mark)
 
-    def last(self, tensor: torch.Tensor) -> Value:
-        """The value of a tensor at the end of the last traced round."""
-        return self.values.get(id(tensor)) or self.tracer.value(self.tracer.adopt_all(tensor))
+    def stand_in(self, leaf: kinds.Kind, slot: Slot, number: int) -> tuple[Any, Value | Number]:
+        """A parameter of the body, or a result of the loop, and what it is in the graph."""
+        made, noted = self.fresh(leaf.carried_as)
+        if isinstance(leaf, kinds.TensorKind):
+            self.link(made, slot, number)
+        return Chosen.by_number(made, leaf.things, self.lost(slot)) if isinstance(leaf, kinds.Choice) else made, noted
 
-    def is_inner(self, size: Any, mark: int) -> bool:
-        if isinstance(size, int):
-            return False
-        shapes = self.tracer.symbols.shapes
-        return any(shapes.made_since(s, mark) for s in expr_of(size).free_symbols)
+    def learned(self, slot: Slot, number: int, start: Any, end: Any, traced: Round) -> kinds.Kind | None:
+        """What a leaf is of a slot that is carried, which began a round as `start` and ended it as `end`."""
+        assert slot.leaves is not None
+        leaf, begins = slot.leaves[number], slot.begins(number)
+        known = self.kind_of(begins, {}) if leaf is None else leaf
+        # What begins as no tensor needs one of that size before the first round.
+        is_inner = self.is_inner if isinstance(begins, torch.Tensor) else self.is_no_size_elsewhere
+        left = self.kind_of(end, traced.values, partial(is_inner, mark=traced.mark))
+        if isinstance(known, kinds.NumberKind) and isinstance(left, kinds.TensorKind) and left.can_hold(known):
+            known = left.elsewhere()  # `total = 0` before the loop stands for a tensor of zeros
+        kind = known.widened(kinds.join(known, left))
+        if isinstance(kind, kinds.Optional) and start is None:
+            raise FirstRoundDiffers(self)  # an item of a tuple or a list, which nobody asks `is None` of
+        if isinstance(kind, (kinds.Conflict, kinds.Optional)):
+            self.disagree(slot, known, left)
+        if isinstance(leaf, kinds.Choice) and any(made_anew(leaf.things, thing) for thing in candidates_of(end)):
+            slot.kind = kinds.Conflict(leaf, left)
+        return None if kind.is_settled else leaf if kind == leaf else kind
 
     def leaves_like(self, slot: Slot, after: Any, present: list[Any]) -> list[Any] | None:
         """The leaves of what a round left; `present` are those with which it began."""
@@ -144,70 +172,43 @@ class Plan(MeetingWays):
         if after is UNBOUND or (isinstance(after, Disagreement) and not isinstance(after, Chosen)):
             return None
         found = plain_leaves(after, slot.name)
-        assert slot.structure is not None and slot.leaves is not None
-        if found is None or len(found) != len(slot.structure_leaves):
+        if found is None or [leaf.path for leaf in found] != slot.paths:  # the same keys, in the same order
             return None
-        if len(found) > 1 or (found and found[0].value is not after):  # the same keys, in the same order
-            known, _ = flatten(slot.structure.build(slot.structure_leaves), slot.name)
-            if [leaf.path for leaf in found] != [leaf.path for leaf in known]:
-                return None
         return [leaf.value for leaf in found]
 
-    def disagree(self, slot: Slot, start: Any, end: Any) -> NoReturn:
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message=f"`{slot.name}` is {describe(start)} before a round of this loop, {describe(end)} after it",
-                    place=self.place,
-                    label="changes what it is from round to round",
-                    fix="make it the same dtype and number of axes before the loop and in it",
-                )
-            ]
+    def disagree(self, slot: Slot, began: kinds.Kind, left: kinds.Kind) -> NoReturn:
+        self._refuse(
+            f"`{slot.name}` is {began.told} before a round of this loop, {left.told} after it",
+            "changes what it is from round to round",
+            "make it the same dtype and number of axes before the loop and in it",
         )
 
     def cannot_grow(self, filled: FilledList) -> NoReturn:
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message=f"this loop changes the length of `{filled.name}`, whose items are of different kinds",
-                    place=self.place,
-                    label="changes the length of the list",
-                    fix="put tensors of one dtype and number of axes into the list",
-                )
-            ]
+        self._refuse(
+            f"this loop changes the length of `{filled.name}`, whose items are of different kinds",
+            "changes the length of the list",
+            "put tensors of one dtype and number of axes into the list",
         )
 
     def other_length(self, change: ContainerChange) -> NoReturn:
         self.ask_makers(change)
         kind = type(change.container).__name__
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message=f"this loop changes the length of {change.name},"
-                    f" a {kind} that was there before the model ran",
-                    place=self.place,
-                    label=f"changes the length of {change.name}",
-                    fix=f"make the {kind} where the model runs, in `forward`; or keep what it holds in a buffer",
-                )
-            ]
+        self._refuse(
+            f"this loop changes the length of {change.name}, a {kind} that was there before the model ran",
+            f"changes the length of {change.name}",
+            f"make the {kind} where the model runs, in `forward`; or keep what it holds in a buffer",
         )
 
     def give_up(self) -> NoReturn:
-        raise ExportError(
-            [
-                ArmsDisagree(
-                    message="what this loop carries from round to round did not settle",
-                    place=self.place,
-                    seen=(limits.LOOP_ATTEMPTS.reached,),
-                    fix="give the names that the loop changes their final dtype, rank and structure before it",
-                    facts=limits.LOOP_ATTEMPTS.facts,
-                )
-            ]
+        self._refuse(
+            "what this loop carries from round to round did not settle",
+            "",
+            "give the names that the loop changes their final dtype, rank and structure before it",
+            limits.LOOP_ATTEMPTS,
         )
 
-
-def _carried_at_once(slot: Slot) -> None:
-    """`best = float("inf")` before the loop: carried from the first round on, since symbols know no infinities."""
-    found, slot.structure = flatten(slot.before, slot.name)
-    slot.structure_leaves, slot.alike = [leaf.value for leaf in found], [[] for _ in found]
-    slot.leaves = [Carried(slot.before, float)]
+    def _refuse(self, message: str, label: str, fix: str, *reached: limits.Limit) -> NoReturn:
+        seen = tuple(limit.reached for limit in reached)
+        facts = {name: fact for limit in reached for name, fact in limit.facts.items()}
+        said = ArmsDisagree(message=message, place=self.place, label=label, fix=fix, seen=seen, facts=facts)
+        raise ExportError([said])

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
-from trueport.capture.loops.slots import Carried, Round, Slot
+from trueport.capture.loops.slots import Round, Slot
 from trueport.torch_internals import memory_of
 from trueport.torch_internals.symbolic import expr_of
 
@@ -33,7 +31,7 @@ class Rounds:
         try:
             point, mark = sharing.writes, tracer.symbols.shapes.mark()
             with tracer.region() as region, sharing.arm() as shared, tracer.writes.watched() as writes:
-                traced = Round(region, shared=shared, was_there=world.holds)
+                traced = Round(region, shared=shared, was_there=world.holds, mark=mark)
                 for memory, place in self._plan.stale.items():
                     sharing.spoil(memory, place)
                 traced.iteration = tracer.symbols.shapes.new_data_number(int, low=0)
@@ -50,7 +48,7 @@ class Rounds:
                     names = zip(self._plan.slots, traced.very, strict=True)
                     traced.after = tuple(traced.as_left(slot, value) for slot, value in names)
                     traced.listed = self._listed_apart(traced)
-                self._plan.values = last_values(tracer, traced.after, [change.parts for change in traced.changes])
+                traced.values = last_values(tracer, traced.after, [change.parts for change in traced.changes])
             traced.writes, traced.written = tuple(writes), sharing.written_since(point)
             sharing.keep_links(traced.shared)
         finally:
@@ -105,25 +103,13 @@ class Rounds:
             if i == 0 and slot.flag_of is not None:
                 values.append(traced.entered[id(slot.flag_of)][0])
                 continue
-            entering = original if leaf is None else self._parameter(leaf, traced, slot, i)
+            entering = original
+            if leaf is not None:
+                entering, noted = self._plan.stand_in(leaf, slot, i)
+                traced.params.append(noted)
             values.append(original if slot.steady else entering)
         traced.entered[id(slot)] = values
         return slot.build(values)
 
     def _on_its_own(self) -> None:
         raise FirstRoundDiffers(self._plan)
-
-    def _parameter(self, leaf: Carried, traced: Round, slot: Slot, number: int) -> Any:
-        shapes = self._tracer.symbols.shapes
-        if leaf.is_tensor:
-            assert leaf.sizes is not None and leaf.device is not None and isinstance(leaf.kind, torch.dtype)
-            sizes = [shapes.new_data_size() if s is None else s for s in leaf.sizes]
-            wrapper = self._tracer.fresh(leaf.kind, sizes, leaf.device)
-            traced.params.append(self._tracer.value(wrapper))
-            self._plan.link(wrapper, slot, number)
-            return wrapper
-        assert isinstance(leaf.kind, type)
-        made = shapes.new_data_number(leaf.kind, leaf.low)
-        expr = expr_of(made)
-        traced.params.append(Number(expr.args[0] if leaf.kind is bool else expr, leaf.kind))
-        return self._plan.number(leaf, made, slot)

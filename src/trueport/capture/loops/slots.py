@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,56 +9,38 @@ import torch
 
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.rows import Rows
-from trueport.capture.graph import Number, Region, Value
-from trueport.capture.recording.sharing import Left
-from trueport.capture.recording.writes import Write
+from trueport.capture.graph import Number, Value
+from trueport.capture.joins.ways import TracedWay
 from trueport.capture.values.disagreement import Disagreement
-from trueport.capture.values.stores import ContainerChange, Store, as_left, contents_after, store_of
-from trueport.load.structures import Structure
+from trueport.capture.values.kinds import Conflict, Kind, ListKind, Optional
+from trueport.capture.values.stores import ContainerChange, Store, store_of
+from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
-
-
-@dataclass(frozen=True)
-class Carried:
-    """One tensor or number that the loop carries.
-
-    `sizes` holds None where the size changes from round to round. `low` is a bound that holds for a number in every
-    round, as far as is known.
-    """
-
-    start: Any
-    kind: torch.dtype | type
-    sizes: tuple[Any, ...] | None = None
-    device: torch.device | None = None
-    low: int | None = None
-    candidates: tuple[Any, ...] = ()
-    """Texts, layers and the like, one of which it is: the number tells which."""
-
-    @property
-    def is_tensor(self) -> bool:
-        return isinstance(self.kind, torch.dtype)
 
 
 @dataclass
 class Slot:
     """Something that a round may change: a name, the content of a container, or a tensor written in place.
 
-    `leaves` is None while it is taken to stay as it is; otherwise one entry per leaf, None where a leaf stays.
+    `leaves` is None while it is taken to stay as it is; otherwise one entry per leaf: the kind of tensor, number or
+    thing that is carried, and None where a leaf stays.
     """
 
     name: str
     before: Any
+    kind: Kind | None = None
+    """Set where its leaves do not tell all: it may be None, or is a list of open length, or a conflict."""
     structure: Structure | None = None
-    leaves: list[Carried | None] | None = None
+    leaves: list[Kind | None] | None = None
+    paths: list[str] = field(default_factory=list)
+    """For each leaf, the way to it."""
     structure_leaves: list[Any] = field(default_factory=list)
+    """What the leaves are before the loop; after a round where there are none before."""
     alike: list[list[torch.Tensor]] = field(default_factory=list)
     """For each leaf, the very tensors that it may be when a round begins or the loop ends."""
     stale: dict[int, Place] = field(default_factory=dict)
     """The leaves that may be out of date then, because another name of the same tensor was written: where."""
-    lost: bool = False
-    maybe: bool = False
-    """None before a round or after one: carried as a flag and a value."""
     flag_of: Slot | None = None
     """Another name that is None whenever this one is: they have one flag."""
     own_flag: bool = False
@@ -67,10 +48,35 @@ class Slot:
     steady: bool | None = None
     """A truth value that is the same whenever a round begins, since the other one ends the loop; None before a round
     was traced."""
-    rows: bool = False
-    """A name whose lists have another length after each round: looked after elsewhere."""
     tangled: Disagreement | None = None
     """Set where a round that looks at it would miss what others do to the same container."""
+
+    @property
+    def lost(self) -> bool:
+        """Nobody may look at it in a round, or after the loop."""
+        return isinstance(self.kind, Conflict)
+
+    @property
+    def maybe(self) -> bool:
+        """None before a round or after one: carried as a flag and a value."""
+        return isinstance(self.kind, Optional)
+
+    @property
+    def rows(self) -> bool:
+        """A name whose lists have another length after each round: looked after elsewhere."""
+        return isinstance(self.kind, ListKind) and self.kind.count is None
+
+    def carry(self, model: Any, *leaves: Kind) -> list[FoundLeaf]:
+        """Have it carried as something like `model`; where its leaves are not known yet, each stays so far."""
+        found, self.structure = flatten(model, self.name)
+        self.structure_leaves, self.paths = [leaf.value for leaf in found], [leaf.path for leaf in found]
+        self.leaves, self.alike = list(leaves) or [None for _ in found], [[] for _ in found]
+        return found
+
+    def begins(self, leaf: int) -> Any:
+        """What a leaf is before the first round."""
+        nothing = self.before is UNBOUND or (self.maybe and self.before is None and leaf > 0)
+        return UNBOUND if nothing else self.structure_leaves[leaf]
 
     def build(self, values: list[Any]) -> Any:
         """What it is made of these leaves: a list or a dict that may be left open, where it began as one."""
@@ -104,10 +110,11 @@ class Content:
 
 
 @dataclass
-class Round:
-    """One traced round."""
+class Round(TracedWay):
+    """One traced round. Its names are `after` it what it put into containers, which is undone, makes of them."""
 
-    region: Region
+    mark: int = 0
+    """The point in the trace at which it began."""
     going: Any = True
     params: list[Value | Number] = field(default_factory=list)
     entered: dict[int, list[Any]] = field(default_factory=dict)
@@ -119,15 +126,8 @@ class Round:
     """By slot: what entered the round in place of a container."""
     very: tuple[Any, ...] = ()
     """The very objects that names hold after the round."""
-    after: tuple[Any, ...] = ()
-    """The same, with what the round put into containers, which is undone."""
     changed: set[int] = field(default_factory=set)
     """The containers that the round itself changed."""
-    was_there: Callable[[Any], bool] = lambda _: False
-    """Whether a container is older than the loop."""
-    changes: tuple[ContainerChange, ...] = ()
-    writes: tuple[Write, ...] = ()
-    shared: Left = field(default_factory=Left)
     written: set[int] = field(default_factory=set)
     """The memories that the round wrote in place."""
     iteration: Any = None
@@ -138,4 +138,4 @@ class Round:
             return value
         if isinstance(value, ListParts) and value.items is not None:
             value = list(value.items)
-        return as_left(value, contents_after(self.changes))
+        return self.left(value)

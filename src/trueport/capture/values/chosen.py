@@ -9,7 +9,6 @@ done with each, in its own arm.
 
 from __future__ import annotations
 
-import enum
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -19,15 +18,16 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ANOTHER, ONE
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.texts import OpenText
+from trueport.capture.values.things import TEXTS
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 from trueport.torch_internals.symbolic import expr_of
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
-_TEXTS = (str, bytes, torch.dtype, torch.device, enum.Enum)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type)
 
 
@@ -56,7 +56,7 @@ class Chosen(Disagreement):
 
         `number` is the number of the candidate that is meant, where that is known.
         """
-        said = ("what is looked up", "one thing", "another", Place(()), None) if like is None else like._said
+        said = ("what is looked up", ONE, ANOTHER, Place(()), None) if like is None else like._said
         super().__init__(*said)
         object.__setattr__(self, "_tests", tuple(tests))
         object.__setattr__(self, "_number", number)
@@ -165,20 +165,8 @@ def candidates_of(value: Any) -> tuple[Any, ...]:
 
 def may_be_chosen(value: Any) -> bool:
     """Whether it is something of which a branch may leave one, and another one elsewhere."""
-    plain = value is None or (isinstance(value, _TEXTS) and not isinstance(value, OpenText))
+    plain = value is None or (isinstance(value, TEXTS) and not isinstance(value, OpenText))
     return plain or isinstance(value, (Chosen, OneOfFew, torch.nn.Module, *_FUNCTIONS))
-
-
-def all_candidates(*values: Any) -> tuple[Any, ...]:
-    """The candidates of all these, each once."""
-    found: list[Any] = []
-    for value in values:
-        found += [one for one in candidates_of(value) if place_among(found, one) is None]
-    return tuple(found)
-
-
-def place_among(candidates: Sequence[Any], wanted: Any) -> int | None:
-    return next((i for i, one in enumerate(candidates) if _same(one, wanted)), None)
 
 
 def number_of(value: Any) -> Any:
@@ -188,30 +176,6 @@ def number_of(value: Any) -> Any:
     trace = TRACE.trace
     assert trace is not None
     return trace.number_of_thing(value)
-
-
-def made_anew(candidates: Sequence[Any], value: Any) -> bool:
-    """Whether it is a function of the code of one of these, made once more, with names of its own around it."""
-    codes = [one.__code__ for one in candidates if isinstance(one, FunctionType)]
-    return isinstance(value, FunctionType) and value.__code__ in codes and place_among(candidates, value) is None
-
-
-def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        return _same_function(one, other)
-    return type(one) is type(other) and isinstance(one, (*_TEXTS, MethodType)) and bool(one == other)
-
-
-def _same_function(one: FunctionType, other: FunctionType) -> bool:
-    """`lambda a: a + h` in a loop is another function in each round, and nobody can tell: it reads the same names."""
-    if one.__code__ is not other.__code__ or one.__globals__ is not other.__globals__:
-        return False
-    around = [
-        (*(f.__closure__ or ()), *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()) for f in (one, other)
-    ]
-    return len(around[0]) == len(around[1]) and all(map(operator.is_, *around))
 
 
 def narrowed(value: Chosen, test: Any, holds: bool) -> Any:

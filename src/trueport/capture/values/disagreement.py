@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from trueport.capture.values.kinds import Kind, Length, Nothing, Unbound, both_told
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -18,7 +19,6 @@ _FOR_LISTS = (
 )
 _FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
 _FOR_UNSET = "set it before the branch, to None for one, and ask `is None` instead of catching the error"
-_TEXT = "the text "
 _FOR_TEXTS = "return a number that stands for the text: an ONNX model gives tensors, and this text differs between runs"
 
 
@@ -30,22 +30,27 @@ class Disagreement:
     """In a structure, whatever it holds."""
     is_out_of_date = False
     """Whether it stands in for something that some rounds of a loop changed under another name."""
-    _said: tuple[str, str, str, Place, Callable[[], None] | None, tuple[str, ...]]
+    _said: tuple[str, Kind, Kind, Place, Callable[[], None] | None, tuple[str, ...]]
 
     def __init__(
         self,
         name: str,
-        then: str,
-        orelse: str,
+        then: Kind,
+        orelse: Kind,
         place: Place,
         again: Callable[[], None] | None = None,
         by: tuple[str, ...] = (),
     ) -> None:
-        """`by` are arguments of the model, Python numbers, which decide it."""
+        """What it is on the two ways. `by` are arguments of the model, Python numbers, which decide it."""
         name = "what it returns" if name.strip("`") == RESULT else name
         object.__setattr__(self, "_said", (name, then, orelse, place, again, by))
         if TRACE.trace is not None:
             TRACE.trace.stands_for_several()
+
+    @property
+    def between(self) -> tuple[Kind, Kind]:
+        """What it is on the two ways."""
+        return self._said[1], self._said[2]
 
     @property
     def parted_at(self) -> Place:
@@ -64,13 +69,14 @@ class Disagreement:
         raise ExportError([self.told()])
 
     def told(self) -> ArmsDisagree:
-        name, then, orelse, place, _, by = self._said
+        name, *kinds, place, _, by = self._said
+        then, orelse = both_told(*kinds)
         return ArmsDisagree(
             message=f"{name} is {then} where the test holds, {orelse} where not, and is used afterwards",
             place=place,
             label="the arms of this branch disagree",
             also=_in_the_arms(place, name, then, orelse),
-            fix=_fix(then, orelse) if not by else _FOR_ARGUMENTS.format(by[0] if len(by) == 1 else list(by)),
+            fix=_fix(*kinds) if not by else _FOR_ARGUMENTS.format(by[0] if len(by) == 1 else list(by)),
         )
 
     @classmethod
@@ -99,14 +105,15 @@ _FOR_ARGUMENTS = (
 )
 
 
-def _fix(then: str, orelse: str) -> str:
-    if "None" in (then, orelse):
+def _fix(then: Kind, orelse: Kind) -> str:
+    kinds = {type(then), type(orelse)}
+    if Nothing in kinds:
         return _FOR_NONE
-    if "not set" in (then, orelse):
+    if Unbound in kinds:
         return _FOR_UNSET
-    if then.startswith(_TEXT) and orelse.startswith(_TEXT):
+    if then.is_text and orelse.is_text:
         return _FOR_TEXTS
-    return _FOR_LISTS if then.endswith("long") and orelse.endswith("long") else _FOR_ALL
+    return _FOR_LISTS if kinds == {Length} else _FOR_ALL
 
 
 def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:

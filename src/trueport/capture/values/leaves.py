@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from trueport.capture.values.stores import TracedContainer
-from trueport.load.structures import FoundLeaf, flatten
+from trueport.load.structures import FoundLeaf, Structure, flatten
 
 
 class _HoldsOpenList(Exception):
     pass
 
 
-def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:
-    """The leaves of a structure; None where a list in it has an open length, so that there is no saying how many."""
+def plain_structure(value: Any, name: str) -> tuple[list[FoundLeaf], Structure] | None:
+    """A structure, taken apart; None where a list in it has an open length, so that there is no saying how many."""
 
     def stop(part: object) -> None:
         if isinstance(part, list) and isinstance(part, TracedContainer) and part.is_open:
             raise _HoldsOpenList
 
     try:
-        return flatten(value, name, open_list=stop)[0]
+        return flatten(value, name, open_list=stop)
     except _HoldsOpenList:
         return None
+
+
+def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:
+    found = plain_structure(value, name)
+    return None if found is None else found[0]

@@ -20,9 +20,12 @@ import torch
 
 from trueport.capture.values.chosen import Chosen, narrowed
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import InWords, Nothing
 from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Place
 from trueport.torch_internals.symbolic import expr_of
+
+_SOMETHING = InWords("something")
 
 
 class Maybe(Disagreement):
@@ -31,7 +34,7 @@ class Maybe(Disagreement):
     _value: Any
 
     def __init__(self, flag: Any, value: Any, name: str, place: Place, again: Callable[[], None] | None) -> None:
-        super().__init__(name, "None", "something", place, again)
+        super().__init__(name, Nothing(), _SOMETHING, place, again)
         object.__setattr__(self, "_flag", flag)
         object.__setattr__(self, "_value", value)
 

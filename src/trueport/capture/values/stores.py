@@ -19,6 +19,7 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ANOTHER, ONE, Kind, Length
 from trueport.load.values import OPEN_NAMESPACES, SYMBOLIC_NUMBERS, attributes_of
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
@@ -69,7 +70,7 @@ class Meeting(Protocol):
     @property
     def place(self) -> Place: ...
 
-    def disagreement(self, name: str, then: str, orelse: str) -> Disagreement: ...
+    def disagreement(self, name: str, then: Kind = ONE, orelse: Kind = ANOTHER) -> Disagreement: ...
 
     def ask_makers(self, change: ContainerChange) -> None:
         """Start again with the function rewritten that made the container, unless that was done: there, it may be left
@@ -304,7 +305,7 @@ class ListStore(PlainStore):
         if len(then) == len(orelse):
             return [join.merge(a, b, f"item {i}") for i, (a, b) in enumerate(zip(then, orelse, strict=True))]
         join.other_length(change)
-        return [join.disagreement(change.name, f"{len(then)} items long", f"{len(orelse)} items long")]
+        return [join.disagreement(change.name, Length(len(then)), Length(len(orelse)))]
 
     def changed(self, loop: Meeting, change: ContainerChange) -> list[Any] | None:
         if len(change.before) != len(change.after):
@@ -335,7 +336,7 @@ class SetStore(PlainStore):
         return bool(container == content)
 
     def joined(self, join: Join, then: Any, orelse: Any, change: ContainerChange) -> Any:
-        return then if then == orelse else join.disagreement("a set", "one", "another").complain()
+        return then if then == orelse else join.disagreement("a set").complain()
 
 
 @store_for(dict)
@@ -390,7 +391,7 @@ class DictStore(PlainStore):
 
 
 def keys_differ(meeting: Meeting, what: str = "which keys are there, or their order") -> Disagreement:
-    return meeting.disagreement(what, "one thing", "another")
+    return meeting.disagreement(what)
 
 
 _WHICH = "which attributes are there"
