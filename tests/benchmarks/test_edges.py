@@ -15,7 +15,7 @@ SAMPLE = [
         "add ceil copysign eq exp floor gather index_select mul nn.functional.gelu round sigmoid softmax tril where",
     ),
     ("float16", "add cumprod floor_divide maximum mean round"),
-    ("float64", "fmod remainder"),
+    ("float64", "fmod nn.functional.interpolate/bilinear remainder softmax sum"),
     ("int64", "add bitwise_and cumsum eq gather index_select mul where"),
     ("int8", "add bitwise_xor eq maximum mul"),
     ("uint8", "add eq minimum mul"),

@@ -343,6 +343,8 @@ def _known_dtypes(signature: Signature, inputs: Sequence[Operand]) -> dict[str, 
             plain.setdefault(shares, onnx_dtype(x.dtype))
         elif isinstance(x, bool | int | float) and (shares not in plain or isinstance(x, float)):
             plain[shares] = _PLAIN[type(x)]
+    if signature.name == "Pow" and ir.DataType.DOUBLE in found.values():  # whose exponent has a dtype of its own
+        plain = dict.fromkeys(plain, ir.DataType.DOUBLE)
     return plain | found
 
 

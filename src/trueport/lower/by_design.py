@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NAN, INFINITY, ZERO_SIGN, OVERFLOW, TINY, TIES, OUT_OF_RANGE = (
+NAN, INFINITY, ZERO_SIGN, OVERFLOW, TINY, TIES, OUT_OF_RANGE, MEMORY = (
     "NaN",
     "infinity",
     "sign of zero",
@@ -16,6 +16,7 @@ NAN, INFINITY, ZERO_SIGN, OVERFLOW, TINY, TIES, OUT_OF_RANGE = (
     "tiny results",
     "equal values",
     "out of range",
+    "layout in memory",
 )
 """Kinds of operands."""
 
@@ -86,6 +87,28 @@ BY_DESIGN: tuple[ByDesign, ...] = (
         OVERFLOW,
         "eager gives NaN where the quotient itself overflows; ONNX the exact remainder",
         "an accident of eager's vector code: of few elements eager gives the remainder, too",
+    ),
+    ByDesign(
+        ("cosh", "sinh", "i0", "special_i1", "special_modified_bessel_i0", "special_modified_bessel_i1"),
+        OVERFLOW,
+        "float32 and integers: where the exponential overflows (from 88.73 on) eager may be infinite, though the "
+        "result is still a number; ONNX gives the number",
+        "eager multiplies by that exponential, for hyperbolic functions where there are many elements",
+    ),
+    ByDesign(
+        ("upsample_nearest2d",),
+        MEMORY,
+        "by a scale of 1 to 3 that leaves an axis as long as it was, or doubles it: images of more than 128 rows and "
+        "columns together, with their channels in the last place and more than three of them, are sampled as eager "
+        "samples others",
+        "eager has two kernels that differ there; ONNX has no layouts by which to choose",
+    ),
+    ByDesign(
+        ("div", "floor_divide"),
+        MEMORY,
+        "half precision, rounded down or towards zero, by a tensor whose only element is one when the model runs: the "
+        "last digit",
+        "by one number eager rounds at the end, by a tensor at every step; a free size is taken for a tensor",
     ),
     ByDesign(
         ("_to_copy", "to"),

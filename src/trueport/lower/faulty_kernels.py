@@ -211,6 +211,15 @@ FAULTS: tuple[Fault, ...] = (
         {"kernel_shape": [2]},
     ),
     Fault(
+        "Sin",
+        (DOUBLE,),
+        "is 0 near a multiple of pi, where the sine has digits (to the last digits of 1 it is right)",
+        "the angle less the multiple, where the sine is divided by (ops/special/gamma.py)",
+        ("1.31.1",),
+        ([-12.566370614359172] * 8,),
+        [4.898587196589413e-16] * 8,
+    ),
+    Fault(
         "Sigmoid",
         (FLOAT,),
         "is 0 below about -16",

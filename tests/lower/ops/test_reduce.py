@@ -137,3 +137,12 @@ _WIDE = torch.tensor([0, 1, 2**31, 2**32, -(2**32), -7, 2**33 + 5, -(2**31), 2**
 def test_integers_beyond_32_bits(largest):
     """The runtime's own kernels compare 32 bits of them."""
     faithful(largest, _WIDE[torch.arange(120).reshape(4, 5, 6) * 7 % 10], free=({0, 1, 2},))
+
+
+def test_norms_of_float64_have_its_digits():
+    """An exponent of 1/3 in float32 left eight of them."""
+    x = torch.tensor([0.00620109136, 0.3, 2.5], dtype=torch.float64)
+    orders = (3, 1.5, 6, 0.9, -3)
+    check(lambda x: [torch.linalg.vector_norm(x, order) for order in orders], (x,), rtol=1e-14, atol=0)
+    check(lambda x: [torch.linalg.vector_norm(x, order, 0) for order in orders], (x[0],), rtol=1e-14, atol=0)
+    check(lambda x, y: torch.cdist(x, y, p=3.0), (x[:, None], x[:, None] + 1), rtol=1e-14, atol=0)

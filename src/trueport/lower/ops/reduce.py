@@ -301,8 +301,10 @@ def vector_norm(
 ) -> Tensor:
     """linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"""
     x = op.cast(self, op.result.dtype)
-    if not x.rank:
-        return op.cast(op.Not(op.Equal(x, 0)), x.element) if ord == 0 else op.Abs(x)
+    if not x.rank and ord == 0:
+        return op.cast(op.Not(op.Equal(x, 0)), x.element)
+    if not x.rank and (not dim or ord == 2):  # along its axis, eager raises a single number to the power, too
+        return op.Abs(x)
     if ord == 2:
         return reduced(op, "ReduceL2", x, dim, keepdim)
     size = op.Abs(x)

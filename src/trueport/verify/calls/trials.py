@@ -387,19 +387,19 @@ class _Draw:
             case "equal":
                 return torch.full((count,), 1.5, dtype=torch.float64)
             case "zeros":
-                return torch.where(at % 2 == 0, 0.0, -0.0)
+                return torch.where(at % 2 == 0, 0.0, -0.0).double()
             case "negative":
                 return -2 - normal.abs() * 10
             case "halves":
                 return (at * 3 % 11) - 4.5
             case "one hot":
-                return torch.where(at == count - 1, 1.0, 0.0)
+                return torch.where(at == count - 1, 1.0, 0.0).double()
             case "large":
                 return normal * 100
             case "lowest":
                 return torch.full((count,), facts.min, dtype=torch.float64)
             case "half lowest":
-                return torch.where(at % 2 == 0, normal, facts.min)
+                return torch.where(at % 2 == 0, normal, torch.full_like(normal, facts.min))
             case "-1e9":
                 return torch.full((count,), max(-1e9, facts.min), dtype=torch.float64)
             case "half -inf":
