@@ -39,7 +39,6 @@ from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
-from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
@@ -58,6 +57,7 @@ from trueport.verify.exported import check_exported
 from trueport.verify.options import Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
+from trueport.versions import versions_found
 
 _PATIENCE = 5.0
 """Seconds that one run of eager may take in any case."""
@@ -201,11 +201,8 @@ class Run:
 
     def _examine(self) -> Examined:
         with self.watch.stage("examine"):
-            versions = tuple(versions_found())
-            if any(finding.is_error for finding in versions):
-                raise ExportError(versions)
             seen = examine(self.job, random=self.options.random)
-        examined = replace(seen, diagnostics=(*versions, *seen.diagnostics))
+        examined = replace(seen, diagnostics=(*versions_found(), *seen.diagnostics))
         if examined.refused:
             more = self._look_further(examined) if examined.ran else ()
             raise ExportError([*examined.diagnostics, *more])

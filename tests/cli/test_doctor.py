@@ -10,12 +10,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from trueport import temporary
+from trueport import temporary, versions
 from trueport.cli.doctor import parse_target
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
 from trueport.errors import UsageError
-from trueport.examine import versions
 
 
 def doctor(*arguments: str) -> Result:

@@ -22,7 +22,6 @@ from trueport.cli.working import out_of_time_at
 from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.registry import Rule, all_rules
 from trueport.errors import UsageError
-from trueport.examine.versions import judge_versions
 from trueport.fix.portable.portable import make_portable
 from trueport.load.request import make_job
 from trueport.load.targets import load_target
@@ -31,6 +30,7 @@ from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.faults.findings import EXAMPLE, failure_found
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
+from trueport.versions import judge_versions
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHOWN = [kind for kind in all_rules().values() if not kind.no_example and example(kind, "Example").language == "python"]

@@ -45,9 +45,11 @@ def doctor(target: str | None, debug: bool) -> None:
     """
     with told_plainly(debug):
         wanted = None if target is None else parse_target(target)
-        parts = [versions(), runtime(), leftovers()]
-        if wanted is not None:
-            parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
+        parts = [versions(), leftovers()]
+        if not any(finding.is_error for finding in parts[0].findings):  # otherwise nothing else can be asked
+            parts.insert(1, runtime())
+            if wanted is not None:
+                parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
         findings = [finding for part in parts for finding in part.findings]
         click.echo("\n\n".join("\n".join(_lines(part)) for part in parts))
         if findings:
@@ -68,7 +70,7 @@ def parse_target(text: str) -> tuple[int, int] | int:
 
 
 def versions() -> DoctorFinding:
-    from trueport.examine.versions import NEEDED, installed, versions_found
+    from trueport.versions import NEEDED, installed, versions_found
 
     facts = [("trueport", __version__)]
     facts += [(name, f"{installed(name) or 'not installed'}  (needs {wanted})") for name, wanted in NEEDED.items()]

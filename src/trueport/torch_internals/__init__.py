@@ -5,6 +5,10 @@ A torch upgrade is this folder's work alone: each name is here because no public
 
 from __future__ import annotations
 
+from trueport.versions import refuse_unsupported
+
+refuse_unsupported()  # what comes next is private, and may be missing in a release that was not tried
+
 import contextlib
 import logging
 import math

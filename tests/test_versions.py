@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from trueport.diagnostics import Diagnostic
-from trueport.examine.versions import NEEDED, judge_versions
+from trueport.versions import NEEDED, judge_versions
 
 GOOD = {
     "torch": "2.13.0+cpu",
@@ -26,7 +28,7 @@ def found(**changed: str | None) -> list[Diagnostic]:
 
 
 def test_what_is_needed_is_what_pyproject_says() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     declared = {requirement.name: requirement.specifier for requirement in map(Requirement, project["dependencies"])}
     assert {name: Requirement(f"{name}{wanted}").specifier for name, wanted in NEEDED.items()} == {
         name: declared[name] for name in NEEDED
@@ -70,3 +72,40 @@ def test_another_build_of_the_runtime_counts_as_the_runtime() -> None:
     assert found(onnxruntime=None, onnxruntime_gpu="1.31.1") == []
     (old,) = found(onnxruntime=None, onnxruntime_gpu="1.20.0")
     assert old.is_error
+
+
+def with_torch(version: str, program: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process where this release of torch is said to be installed, and torch has no private names."""
+    said = (
+        "import importlib.metadata, sys, torch\n"
+        "real = importlib.metadata.version\n"
+        f"importlib.metadata.version = lambda name: {version!r} if name == 'torch' else real(name)\n"
+        "sys.modules['torch._subclasses.fake_tensor'] = None\n"
+    )
+    return subprocess.run([sys.executable, "-c", said + program], capture_output=True, text=True, check=False)
+
+
+COMMAND = "from trueport.cli.main import main; main({!r})"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        COMMAND.format(["export", "torch.nn:Tanh", "--input", "float32[2]", "-o", "never.onnx"]),
+        COMMAND.format(["check", "torch.nn:Tanh", "--input", "float32[2]"]),
+        "import trueport; trueport.export",
+        "from trueport.lower.table import op",
+    ],
+)
+def test_an_old_torch_is_refused_before_anything_private_is_imported(program: str) -> None:
+    done = with_torch("2.1.0", program)
+    assert done.returncode != 0
+    lines = [line for line in done.stderr.splitlines() if "TP602" in line]
+    assert f"error[TP602]: torch 2.1.0 is older than what trueport needs ({NEEDED['torch']})" in lines[0]
+    assert "TP901" not in done.stderr and "fake_tensor" not in done.stderr
+
+
+def test_the_doctor_says_it_too() -> None:
+    done = with_torch("2.1.0", COMMAND.format(["doctor"]))
+    assert done.returncode == 1
+    assert "2.1.0  (needs" in done.stdout and "error[TP602]: torch 2.1.0" in done.stdout

@@ -1,4 +1,7 @@
-"""Whether the installed packages are ones with which this can work, asked before anything fails far from the cause."""
+"""Whether the installed packages are ones with which this can work, asked before anything fails far from the cause.
+
+`torch_internals` asks before it imports anything private of torch: on another release those imports are what fails.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from packaging.version import Version
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
+from trueport.errors import UsageError
 
 NEEDED: Mapping[str, str] = {
     "torch": ">=2.13,<2.14",
@@ -63,6 +67,12 @@ def installed(package: str) -> str | None:
 def versions_found() -> tuple[Diagnostic, ...]:
     """What is wrong with the packages of this process; they do not change while it runs."""
     return judge_versions(installed)
+
+
+def refuse_unsupported() -> None:
+    """Raise where this cannot work, with the versions that are here and those that are needed."""
+    if any(finding.is_error for finding in versions_found()):
+        raise UsageError(versions_found())
 
 
 def judge_versions(version_of: FindVersion) -> tuple[Diagnostic, ...]:
