@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ GOOD = {
 }
 
 
-def found(**changed: str | None) -> list[Diagnostic]:
+def found(broken: Sequence[str] = (), **changed: str | None) -> list[Diagnostic]:
     versions = GOOD | {name.replace("_", "-"): version for name, version in changed.items()}
-    return list(judge_versions(versions.get))
+    return list(judge_versions(versions.get, lambda: broken))
 
 
 def test_what_is_needed_is_what_pyproject_says() -> None:
@@ -46,10 +47,22 @@ def test_a_package_that_is_too_old_is_an_error_with_the_command_that_mends_it() 
     assert one.fix == 'pip install "onnx>=1.20"'
 
 
-def test_a_package_that_is_newer_than_what_was_tried_is_a_warning() -> None:
-    (one,) = found(torch="2.14.0")
-    assert not one.is_error
-    assert "newer than what was tried" in one.message
+def test_a_torch_that_is_newer_than_what_was_tried_is_a_warning_if_the_canary_lives() -> None:
+    (one,) = found(torch="2.99.0")
+    assert (one.code, one.is_error) == ("TP603", False)
+    assert f"newer than what was tried ({NEEDED['torch']})" in one.message
+
+
+def test_and_an_error_that_names_what_moved_if_not() -> None:
+    (one,) = found(["torch._sync is missing"], torch="2.99.0")
+    assert (one.code, one.is_error, one.seen) == ("TP603", True, ("torch._sync is missing",))
+
+
+def test_the_canary_is_not_asked_about_a_torch_that_was_tried() -> None:
+    def asked() -> Sequence[str]:
+        raise AssertionError("asked")
+
+    assert judge_versions(GOOD.get, asked) == ()
 
 
 @pytest.mark.parametrize("version", ["2.13.1", "2.13.0rc3", "2.13.0a0+git"])
@@ -109,3 +122,11 @@ def test_the_doctor_says_it_too() -> None:
     done = with_torch("2.1.0", COMMAND.format(["doctor"]))
     assert done.returncode == 1
     assert "2.1.0  (needs" in done.stdout and "error[TP602]: torch 2.1.0" in done.stdout
+
+
+def test_a_newer_torch_in_which_something_moved_is_refused_in_one_line() -> None:
+    done = with_torch("2.99.0", COMMAND.format(["check", "torch.nn:Tanh", "--input", "float32[2]"]))
+    assert done.returncode == 2
+    assert "error[TP603]: torch 2.99.0 is newer than what was tried" in done.stderr
+    assert "torch._subclasses.fake_tensor.FakeTensor is missing" in done.stderr
+    assert "TP901" not in done.stderr

@@ -64,6 +64,18 @@ def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.Mon
     assert "onnx 1.2 is older" in done.stdout
 
 
+def test_it_looks_at_what_is_relied_on_in_torch() -> None:
+    count = versions.contract().count()
+    assert f"{count} of {count}" in doctor().stdout
+
+
+def test_what_moved_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "broken_contract", lambda: ("torch._sync is missing",))
+    done = doctor()
+    assert done.exit_code == Exit.FINDINGS
+    assert "moved  torch._sync is missing" in done.stdout
+
+
 @pytest.mark.parametrize("text", ["onnxruntime", "onnxruntime==new", "opset==x", "tensorrt==10"])
 def test_a_target_that_is_not_understood_shows_how_to_write_one(text: str) -> None:
     with pytest.raises(UsageError, match="is not understood"):

@@ -40,6 +40,7 @@ MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP108": lambda: not_portable(),
     "TP007": lambda: [out_of_time_at(30, Reached("verify", 4, None, "inputs"))],
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
+    "TP603": lambda: judge_versions({"torch": "2.99.0"}.get, lambda: ["torch._sync is missing"]),
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],
     "TP901": lambda: [our_fault(KeyError("s0"))],
