@@ -43,28 +43,41 @@ def _while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carrie
     return box.held
 
 
-def _scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> Any:
-    """Rounds over the slices of xs; what each yields is stacked along the same axis."""
+def _scan(
+    combine_fn: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    *,
+    dim: int = 0,
+    reverse: bool = False,
+    length: int | None = None,
+) -> Any:
+    """Rounds over the slices of xs; what each yields is stacked along the same axis.
+
+    Since torch 2.15 there may be so many rounds (`length`) without any xs; with them, torch has compared the two.
+    """
+    if xs is None and length is not None:
+        return _scan(lambda carry, _: combine_fn(carry, None), init, torch.zeros(length))
     rows, structure = _leaves(xs)
     moved = [value.movedim(dim, 0) for value in rows]
     carry, yields = _Box(init), _Box(None)
-    length = moved[0].shape[0]
+    count = moved[0].shape[0]
     collected: list[Any] = []
 
     def at(i: Any) -> Any:
-        index = length - 1 - i if reverse else i
+        index = count - 1 - i if reverse else i
         return structure.build([m[index] for m in moved])
 
     def each(row: Any) -> Any:
         carry.held, yields.held = combine_fn(carry.held, row)
         return [value.clone() for value in _leaves(yields.held)[0]]
 
-    if isinstance(length, int):
-        for i in range(length):
+    if isinstance(count, int):
+        for i in range(count):
             collected.append(each(at(i)))
         stacked = [torch.stack(list(column)) for column in zip(*collected, strict=True)]
     else:
-        stacked = _collected(OpenSequence(length, at), each, carry)
+        stacked = _collected(OpenSequence(count, at), each, carry)
     if reverse:
         stacked = [s.flip(0) for s in stacked]
     _, shape = flatten(yields.held, "yields")
