@@ -12,7 +12,7 @@ class UntestedTorch(Diagnostic):
 
     ## Example
     ```text
-    warning[TP603]: torch 2.99.0 is newer than what was tried (>=2.13,<2.14); all that trueport relies on is there
+    warning[TP603]: torch 2.99.0 is newer than what was tried (>=2.12,<2.14); all that trueport relies on is there
     ```
 
     ## Mended
