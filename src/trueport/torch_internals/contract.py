@@ -152,20 +152,22 @@ def broken() -> list[str]:
 
 
 def _exists(name: str) -> bool:
-    """A module's name is tried before an attribute of that name: `scan` is a function, and the module it stands in."""
+    """A module's name is tried before an attribute of that name: `scan` is a function, and the module it stands in.
+
+    Torch imports some modules when they are asked for, and what they import may be what is gone.
+    """
     parts = name.split(".")
-    for end in range(len(parts), 0, -1):
-        try:
-            value: Any = importlib.import_module(".".join(parts[:end]))
-        except ImportError:
-            continue
-        for part in parts[end:]:
-            if not hasattr(value, part) and part not in getattr(value, "__annotations__", ()):
-                break
-            value = getattr(value, part, None)
-        else:
-            return True
-    return False
+    return any(_leads_somewhere(".".join(parts[:end]), parts[end:]) for end in range(len(parts), 0, -1))
+
+
+def _leads_somewhere(module: str, attributes: list[str]) -> bool:
+    try:
+        value: Any = importlib.import_module(module)
+        for attribute in attributes:
+            value = getattr(value, attribute)
+    except Exception:  # noqa: BLE001 - whatever torch raises, we would not get further
+        return False
+    return True
 
 
 def _must(holds: object, seen: object = "it does not") -> None:
