@@ -27,7 +27,8 @@ ALLOWED["errors"] = {"source", "diagnostics", "errors"}
 ALLOWED["report"] = {"temporary", "source", "diagnostics", "report"}
 ALLOWED["fix"] = {"temporary", "source", "diagnostics", "errors", "report", "fix"}
 ALLOWED["fix/portable"] = {*PIPELINE, "fix", "torch_internals"}
-ALLOWED["torch_internals"] = {"torch_internals"}
+ALLOWED["versions"] = {"source", "diagnostics", "errors", "versions"}
+ALLOWED["torch_internals"] = {"torch_internals", "versions"}
 
 ALLOWED["progress"] = set()
 for _room in ALLOWED.values():

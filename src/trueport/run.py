@@ -39,7 +39,6 @@ from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
-from trueport.examine.versions import versions_found
 from trueport.load.job import Job
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
@@ -51,6 +50,7 @@ from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
+from trueport.torch_internals.releases import one_trace_at_a_time
 from trueport.verify.assumed.judge import judge_trace
 from trueport.verify.assumed.sizes import TraceJudged
 from trueport.verify.distribution import check_distribution
@@ -58,6 +58,7 @@ from trueport.verify.exported import check_exported
 from trueport.verify.options import Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
+from trueport.versions import versions_found
 
 _PATIENCE = 5.0
 """Seconds that one run of eager may take in any case."""
@@ -201,18 +202,15 @@ class Run:
 
     def _examine(self) -> Examined:
         with self.watch.stage("examine"):
-            versions = tuple(versions_found())
-            if any(finding.is_error for finding in versions):
-                raise ExportError(versions)
             seen = examine(self.job, random=self.options.random)
-        examined = replace(seen, diagnostics=(*versions, *seen.diagnostics))
+        examined = replace(seen, diagnostics=(*versions_found(), *seen.diagnostics))
         if examined.refused:
             more = self._look_further(examined) if examined.ran else ()
             raise ExportError([*examined.diagnostics, *more])
         return examined
 
     def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
-        with self.watch.stage("capture"), uncollected():
+        with self.watch.stage("capture"), one_trace_at_a_time(), uncollected():
             try:
                 return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
             except ExportError as refused:

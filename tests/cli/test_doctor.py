@@ -10,12 +10,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from trueport import temporary
+from trueport import temporary, versions
 from trueport.cli.doctor import parse_target
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
 from trueport.errors import UsageError
-from trueport.examine import versions
 
 
 def doctor(*arguments: str) -> Result:
@@ -63,6 +62,18 @@ def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.Mon
     done = doctor()
     assert done.exit_code == Exit.FINDINGS
     assert "onnx 1.2 is older" in done.stdout
+
+
+def test_it_looks_at_what_is_relied_on_in_torch() -> None:
+    count = versions.contract().count()
+    assert f"{count} of {count}" in doctor().stdout
+
+
+def test_what_moved_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "broken_contract", lambda: ("torch._sync is missing",))
+    done = doctor()
+    assert done.exit_code == Exit.FINDINGS
+    assert "moved  torch._sync is missing" in done.stdout
 
 
 @pytest.mark.parametrize("text", ["onnxruntime", "onnxruntime==new", "opset==x", "tensorrt==10"])

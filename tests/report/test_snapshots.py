@@ -22,7 +22,6 @@ from trueport.cli.working import out_of_time_at
 from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.registry import Rule, all_rules
 from trueport.errors import UsageError
-from trueport.examine.versions import judge_versions
 from trueport.fix.portable.portable import make_portable
 from trueport.load.request import make_job
 from trueport.load.targets import load_target
@@ -31,6 +30,7 @@ from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.faults.findings import EXAMPLE, failure_found
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
+from trueport.versions import judge_versions
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHOWN = [kind for kind in all_rules().values() if not kind.no_example and example(kind, "Example").language == "python"]
@@ -40,6 +40,7 @@ MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP108": lambda: not_portable(),
     "TP007": lambda: [out_of_time_at(30, Reached("verify", 4, None, "inputs"))],
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
+    "TP603": lambda: judge_versions({"torch": "2.99.0"}.get, lambda: ["torch._sync is missing"]),
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],
     "TP901": lambda: [our_fault(KeyError("s0"))],

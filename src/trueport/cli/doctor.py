@@ -16,6 +16,7 @@ from trueport.cli.outcome import ending, show_findings, told_plainly
 from trueport.cli.request import usage_error
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
 
 Fact = tuple[str, str]
 """Head and text of a line."""
@@ -45,9 +46,11 @@ def doctor(target: str | None, debug: bool) -> None:
     """
     with told_plainly(debug):
         wanted = None if target is None else parse_target(target)
-        parts = [versions(), runtime(), leftovers()]
-        if wanted is not None:
-            parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
+        parts = [versions(), relied_on(), leftovers()]
+        if not any(finding.is_error for finding in parts[0].findings):  # otherwise nothing else can be asked
+            parts.insert(2, runtime())
+            if wanted is not None:
+                parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
         findings = [finding for part in parts for finding in part.findings]
         click.echo("\n\n".join("\n".join(_lines(part)) for part in parts))
         if findings:
@@ -68,13 +71,28 @@ def parse_target(text: str) -> tuple[int, int] | int:
 
 
 def versions() -> DoctorFinding:
-    from trueport.examine.versions import NEEDED, installed, versions_found
+    from trueport.versions import NEEDED, installed, versions_found
 
     facts = [("trueport", __version__)]
     facts += [(name, f"{installed(name) or 'not installed'}  (needs {wanted})") for name, wanted in NEEDED.items()]
     found = versions_found()
     pairs = "see below" if found else "no known bad pair"
     return DoctorFinding("versions", (*facts, ("together", pairs)), found)
+
+
+def relied_on() -> DoctorFinding:
+    """What we rely on in torch and is no promise of torch's, looked at now."""
+    from trueport.versions import broken_contract, contract
+
+    moved = broken_contract()
+    facts: list[Fact] = [("holds", f"{contract().count() - len(moved)} of {contract().count()}")]
+    facts += [("moved", what) for what in moved]
+    wrong = VersionMismatch(
+        message=f"{len(moved)} of the things that trueport relies on in torch do not hold here",
+        seen=moved,
+        fix="install a torch of the range above; a maintainer finds what to do in CONTRIBUTING.md",
+    )
+    return DoctorFinding("what trueport relies on in torch", tuple(facts), (wrong,) if moved else ())
 
 
 def runtime() -> DoctorFinding:

@@ -5,6 +5,10 @@ A torch upgrade is this folder's work alone: each name is here because no public
 
 from __future__ import annotations
 
+from trueport.versions import refuse_unsupported
+
+refuse_unsupported()  # what comes next is private, and may be missing in a release that was not tried
+
 import contextlib
 import logging
 import math
@@ -40,6 +44,7 @@ from trueport.torch_internals.arrays import torch_dtype as torch_dtype
 from trueport.torch_internals.float_arithmetic import float_floor_division as float_floor_division
 from trueport.torch_internals.float_arithmetic import floats_step_by_step as floats_step_by_step
 from trueport.torch_internals.frames import TORCH_FOLDER as TORCH_FOLDER
+from trueport.torch_internals.releases import no_proxies
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious
 
@@ -113,10 +118,10 @@ class ProxySlotMode(TorchDispatchMode):
 
 
 class _NoProxies:
-    """What torch finds when it asks the proxy tracer for a tensor: nothing (KeyError means "not yours")."""
+    """What torch finds when it asks the proxy tracer for a tensor: nothing."""
 
     def __init__(self) -> None:
-        self.tensor_tracker: dict[Any, Any] = {}
+        self.tensor_tracker = no_proxies()
 
 
 def to_functional(fake: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,8 @@ from typing import Any
 import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from trueport.torch_internals.releases import forget_hints
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -78,8 +80,8 @@ class Knowledge:
 def forget_answers(env: ShapeEnv) -> None:
     """Torch remembers what it answered, some of it whatever is learned afterwards: something else is known now."""
     env._version_counter += 1
-    for method in (ShapeEnv._inner_evaluate_expr, ShapeEnv.guarding_hint_or_throw, ShapeEnv.has_guarding_hint):
-        method.cache_clear()
+    ShapeEnv._inner_evaluate_expr.cache_clear()
+    forget_hints()
 
 
 def forget_environment() -> None:

@@ -20,6 +20,7 @@ from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 from trueport.torch_internals.bounds import Bounds, narrowed, settled
 from trueport.torch_internals.examples import example_where
 from trueport.torch_internals.knowledge import Knowledge, forget_answers, forget_environment
+from trueport.torch_internals.releases import example_sizes
 
 
 def size_oblivious() -> contextlib.AbstractContextManager[None]:
@@ -118,7 +119,7 @@ class DecidingShapes(_ShapeEnv):
         A kernel that asks `n < 16` for the sake of speed would otherwise have answered the user's own `if n > 20`, and
         nobody would know. A decision is a choice of this trace; whoever asks something else is to ask.
         """
-        if isinstance(expr, sympy.Eq) or not all(symbol in self.backed_var_to_val for symbol in expr.free_symbols):
+        if isinstance(expr, sympy.Eq) or not all(symbol in example_sizes(self) for symbol in expr.free_symbols):
             super()._refine_ranges(expr)
 
     @contextlib.contextmanager
@@ -176,7 +177,7 @@ class DecidingShapes(_ShapeEnv):
     def _is_one_in_general(self, size: sympy.Basic) -> bool:
         symbols = sorted(size.free_symbols, key=str)
         for more in (0, 1, 7, 1000):
-            sizes = {s: self.backed_var_to_val.get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
+            sizes = {s: example_sizes(self).get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
             if _with_sizes(size, sizes) != 1:
                 return False
         return True
@@ -192,7 +193,7 @@ class DecidingShapes(_ShapeEnv):
         if not all(self.var_to_range[s].lower >= 0 for s in symbols):
             return None
         answers = {
-            _with_sizes(expr, {s: self.backed_var_to_val.get(s, sympy.Integer(0)) + more for s in symbols})
+            _with_sizes(expr, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
             for more in (4, 7, 1000)
         }
         only = answers.pop() if len(answers) == 1 else None
@@ -215,7 +216,7 @@ class DecidingShapes(_ShapeEnv):
                     self._facts[sympy.Eq(a, b, evaluate=False)] = holds
                     self._facts[sympy.Ne(a, b, evaluate=False)] = fails
         try:
-            with self.knowing(fact), self.shown(example_where(fact, self.backed_var_to_val, self.var_to_range)):
+            with self.knowing(fact), self.shown(example_where(fact, example_sizes(self), self.var_to_range)):
                 yield
         finally:
             self._facts, self._bounds = before, bounds
@@ -250,16 +251,16 @@ class DecidingShapes(_ShapeEnv):
     @contextlib.contextmanager
     def shown(self, other: Mapping[sympy.Symbol, Any] | None) -> Iterator[None]:
         """Meanwhile torch looks at these sizes where it would look at the example's, which go another way."""
-        before, chosen = dict(self.backed_var_to_val), self._chosen
+        before, chosen = dict(example_sizes(self)), self._chosen
         if other is not None:
-            self.backed_var_to_val.update(other)
+            example_sizes(self).update(other)
             self._elsewhere, self._chosen = True, {}
             forget_answers(self)
         try:
             yield
         finally:
             if other is not None:
-                self.backed_var_to_val.update(before)
+                example_sizes(self).update(before)
                 self._chosen = chosen
                 forget_answers(self)
 
@@ -268,7 +269,7 @@ class DecidingShapes(_ShapeEnv):
 
         Then other numbers as well: `w = x[:n]` has five rows only where n says so.
         """
-        integers = [s for s in self.backed_var_to_val if self.var_to_range[s].is_int]
+        integers = [s for s in example_sizes(self) if self.var_to_range[s].is_int]
         sizes = [s for s in integers if s not in self._numbers]
         for varied, length in () if self._trying else itertools.product((sizes, integers), _OTHER_LENGTHS):
             self._trying = True

@@ -44,8 +44,23 @@ def _as_tuple(made: Any) -> tuple[Any, ...]:
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
+def _scan(
+    combine_fn: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    *,
+    dim: int = 0,
+    reverse: bool = False,
+    length: int | None = None,
+) -> Any:
+    """Since torch 2.15 there may be so many rounds (`length`) without any xs; with them, torch has compared the two."""
+    if xs is None and length is not None:
+        return _scanned(lambda carry, _: combine_fn(carry, None), init, torch.zeros(length), 0, reverse)
+    return _scanned(combine_fn, init, xs, dim, reverse)
+
+
 @rewritten
-def _scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> Any:
+def _scanned(combine_fn: Callable[..., Any], init: Any, xs: Any, dim: int, reverse: bool) -> Any:
     """Rounds over the slices of xs; what each yields is stacked along the same axis."""
     rows, structure = _leaves(xs)
     moved = [value.movedim(dim, 0) for value in rows]

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.decompositions.registry import always, decomposes, sizes_of
+from trueport.torch_internals.releases import linear_cross_entropy
 from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten
@@ -134,7 +135,7 @@ def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> tuple[torch.
     return v * (g / norms), norms
 
 
-@decomposes(F.linear_cross_entropy, when=always)
+@decomposes(*linear_cross_entropy(), when=always)
 def _linear_cross_entropy(*args: Any, options: Any = None, **named: Any) -> torch.Tensor:
     """In one go: the pieces in which torch computes it are for the gradient's sake."""
     return F.linear_cross_entropy(*args, **named)

@@ -26,4 +26,4 @@ class VersionMismatch(Diagnostic):
 
     code = "TP602"
     title = "the installed versions do not work together"
-    no_example = "it takes another set of installed packages; tests/examine/test_versions.py makes one up"
+    no_example = "it takes another set of installed packages; tests/test_versions.py makes one up"

@@ -62,8 +62,9 @@ def _tell(watcher: Watcher, site: Site, name: str, given: dict[str, Any]) -> Non
     elif name == "while_loop":
         _counted(watcher, site, given)
     else:
-        first: Any = flatten(given["xs"], "xs")[0][0].value
-        length = first.shape[given.get("dim", 0)]
+        xs: Any = given.get("xs")  # since torch 2.15, scan may have a length in their place
+        first: Any = None if xs is None else flatten(xs, "xs")[0][0].value
+        length = given["length"] if xs is None else first.shape[given.get("dim", 0)]
         for _ in watcher.rounds(site, range(length - (name == "associative_scan"))):
             pass
 

@@ -1,20 +1,28 @@
-"""Whether the installed packages are ones with which this can work, asked before anything fails far from the cause."""
+"""Whether the installed packages are ones with which this can work, asked before anything fails far from the cause.
+
+`torch_internals` asks before it imports anything private of torch: on another release those imports are what fails.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
-from collections.abc import Callable, Mapping
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
+from trueport.diagnostics.rules.tp603_untested_torch import UntestedTorch
+from trueport.errors import UsageError
 
 NEEDED: Mapping[str, str] = {
-    "torch": ">=2.13,<2.14",
+    "torch": ">=2.12,<2.14",
     "onnx": ">=1.20",
     "onnx-ir": ">=1.1",
     "onnxruntime": ">=1.23",
@@ -59,15 +67,48 @@ def installed(package: str) -> str | None:
         return None
 
 
+class Contract(Protocol):
+    """`torch_internals/contract.py`: what we rely on in torch, and whether it is so."""
+
+    def broken(self) -> Sequence[str]: ...
+
+    def count(self) -> int: ...
+
+
+@functools.cache
+def contract() -> Contract:
+    """The canary, loaded by itself: its room asks us first, and may be one that cannot be imported."""
+    path = Path(__file__).parent / "torch_internals" / "contract.py"
+    spec = importlib.util.spec_from_file_location("trueport_contract", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return cast(Contract, module)
+
+
+@functools.cache
+def broken_contract() -> tuple[str, ...]:
+    """What has moved in this torch."""
+    return tuple(contract().broken())
+
+
 @functools.cache
 def versions_found() -> tuple[Diagnostic, ...]:
     """What is wrong with the packages of this process; they do not change while it runs."""
     return judge_versions(installed)
 
 
-def judge_versions(version_of: FindVersion) -> tuple[Diagnostic, ...]:
+def refuse_unsupported() -> None:
+    """Raise where this cannot work, with the versions that are here and those that are needed."""
+    if any(finding.is_error for finding in versions_found()):
+        raise UsageError(versions_found())
+
+
+def judge_versions(
+    version_of: FindVersion, broken: Callable[[], Sequence[str]] = broken_contract
+) -> tuple[Diagnostic, ...]:
     """A finding for each package that is too old (an error) or newer than what was tried (a warning), for each known
-    bad pair, and for two runtimes in one place.
+    bad pair, and for two runtimes in one place. A torch that is newer is an error where what we rely on has moved.
     """
     runtimes = [name for name in RUNTIMES if version_of(name) is not None]
 
@@ -75,7 +116,7 @@ def judge_versions(version_of: FindVersion) -> tuple[Diagnostic, ...]:
         text = version_of(runtimes[0] if package == "onnxruntime" and runtimes else package)
         return Version(text) if text else None
 
-    found = [_judged(package, wanted, version(package)) for package, wanted in NEEDED.items()]
+    found = [_judged(package, wanted, version(package), broken) for package, wanted in NEEDED.items()]
     found += [_pair(pair) for pair in BAD_PAIRS if _matches(pair, version)]
     if len(runtimes) > 1:
         found.append(
@@ -88,16 +129,34 @@ def judge_versions(version_of: FindVersion) -> tuple[Diagnostic, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _judged(package: str, wanted: str, version: Version | None) -> Diagnostic | None:
+def _judged(
+    package: str, wanted: str, version: Version | None, broken: Callable[[], Sequence[str]]
+) -> Diagnostic | None:
     if version is None or SpecifierSet(wanted).contains(version, prereleases=True):
         return None  # what is not installed at all has failed before this
     lowest = min(Version(limit.version) for limit in SpecifierSet(wanted) if limit.operator == ">=")
     too_old = version.release < lowest.release
+    if package == "torch" and not too_old:
+        return _untested(version, wanted, broken())
     what = f"older than what trueport needs ({wanted})" if too_old else f"newer than what was tried ({wanted})"
     return VersionMismatch(
         message=f"{package} {version} is {what}",
         fix=f'pip install "{package}{wanted}"',
         severity=Severity.ERROR if too_old else Severity.WARNING,
+    )
+
+
+def _untested(version: Version, wanted: str, moved: Sequence[str]) -> Diagnostic:
+    newer = f"torch {version} is newer than what was tried ({wanted})"
+    if not moved:
+        return UntestedTorch(
+            message=f"{newer}; all that trueport relies on is there", fix=f'pip install "torch{wanted}" to be sure'
+        )
+    return UntestedTorch(
+        message=f"{newer}, and {len(moved)} of the things that trueport relies on moved",
+        seen=tuple(moved),
+        fix=f'pip install "torch{wanted}"',
+        severity=Severity.ERROR,
     )
 
 
