@@ -7,18 +7,17 @@ class SizeNarrowed(Diagnostic):
 
     ## Why
     For the other sizes the exported model would give wrong values, with no error: the most common
-    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; `insort` decides inside
-    Python's own code, with real numbers.
+    silent failure of exporters. `if x.shape[0] > 6:` is kept alive as `If`; `count` of an array decides
+    inside Python's own code, with real numbers.
 
     ## Example
     ```python
-    import bisect
+    import array
 
     class Net(nn.Module):
         def forward(self, x):
-            limits = [6]
-            bisect.insort(limits, x.shape[0])  # <- here
-            return x * limits[0]
+            special = array.array("q", [6])
+            return x * special.count(x.shape[0])  # <- here
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
@@ -27,7 +26,7 @@ class SizeNarrowed(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            return x * min(6, x.shape[0])
+            return x * (x.shape[0] == 6)
 
     trueport.export(Net().eval(), (torch.randn(8, 4),), "net.onnx", dynamic_shapes=({0: "batch"},))
     ```
