@@ -149,6 +149,20 @@ def test_the_numbers_by_which_operators_decide_are_noted() -> None:
     assert 11 in watched.tables
 
 
+def test_integers_that_python_reads_stay_where_their_product_fits_64_bits() -> None:
+    """Python's own have no end; a file that multiplies two of them in int64 is as right as one can be."""
+
+    class Areas(nn.Module):
+        def forward(self, x, sizes):  # type: ignore[no-untyped-def]
+            areas = torch.tensor([int(a) * int(b) for a, b in sizes.tolist()], dtype=torch.float32)
+            return x / areas.sum(), areas
+
+    with Watched() as watched, watched.lists():
+        torch.tensor([1, 2]).tolist()
+    assert watched.reads_integers
+    assert trueport.check(Areas(), (torch.ones(3), torch.tensor([[2, 3], [4, 5]]))).verified
+
+
 def test_a_headline_of_a_part_is_not_green(tmp_path: Path) -> None:
     report = trueport.check(nn.Linear(3, 3).eval(), (torch.randn(2, 3),))
     from dataclasses import replace

@@ -236,6 +236,7 @@ class Check:
         return replace(
             numbers,
             sized_by_values=watched.sized_by_values,
+            read_by_python=watched.reads_integers,
             has_cells=watched.has_cells,
             trusts_offsets=watched.trusts_offsets,
         )

@@ -40,6 +40,8 @@ class Named:
     """How many rows each table has that something looks up."""
     sized_by_values: bool = False
     """Whether an integer may be the size of something."""
+    read_by_python: bool = False
+    """Whether integers of tensors become integers of Python, which have no end."""
     has_cells: bool = False
     """Whether recurrent cells are among the operators: the runtime's gates are approximations, which a large state
     brings out."""

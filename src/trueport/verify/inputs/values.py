@@ -311,7 +311,9 @@ def are_alike(filling: Filling) -> bool:
 
 def _everything(named: Named) -> tuple[int, int]:
     """What may be drawn of integers whose range is not declared."""
-    return (-_LARGEST_SIZE, _LARGEST_SIZE) if named.sized_by_values else (-(1 << 63), (1 << 63) - 1)
+    if named.sized_by_values:
+        return -_LARGEST_SIZE, _LARGEST_SIZE
+    return (-_LARGEST_READ, _LARGEST_READ) if named.read_by_python else (-(1 << 63), (1 << 63) - 1)
 
 
 def _edges(dtype: torch.dtype, low: int, high: int) -> list[int]:
@@ -340,6 +342,9 @@ _LARGEST = (1 << 63) - 2
 """That torch draws."""
 _LARGEST_SIZE = 4_100
 """Of integers that may be sizes."""
+_LARGEST_READ = 1 << 26
+"""Of integers that Python reads out of a tensor. Its own have no end, and ONNX's have 64 bits: the product of two of
+these still fits, and float32 does not hold them."""
 
 
 def _integers(

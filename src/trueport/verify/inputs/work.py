@@ -15,6 +15,7 @@ from typing import Any
 import onnx
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -107,7 +108,8 @@ class Watched(EagerMode):
         self.tables: dict[int, None] = {}
         """How many rows there are to look up."""
         self._parts_of_another = False
-        self._reads_integers = False
+        self.reads_integers = False
+        """Whether Python reads integers out of a tensor."""
         self.sized_by_values = False
         """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
         self.has_cells = False
@@ -130,8 +132,12 @@ class Watched(EagerMode):
         self._operators += 1
         elements = sum(tensor.numel() for tensor in _tensors(result))
         self._data += elements / _ELEMENTS + _flops(func, args, kwargs, result) / _FLOPS
-        self._reads_integers |= func is _READS_A_NUMBER and type(result) is int
+        self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
         return result
+
+    def lists(self) -> TorchFunctionMode:
+        """A mode to enter beside this one: `tolist` is no operator."""
+        return _Lists(self)
 
     def _in_parts(self, func: Any, args: Any, kwargs: Any) -> Any:
         outermost, self._parts_of_another = not self._parts_of_another, True
@@ -147,13 +153,24 @@ class Watched(EagerMode):
             given = (arg for arg in (*args, *kwargs.values()) if arg not in self._computed)
             for number in _numbers(given):
                 self.numbers.setdefault(number)
-        if name in _SIZED or (self._reads_integers and _MAKES.search(name)):
+        if name in _SIZED or (self.reads_integers and _MAKES.search(name)):
             self.sized_by_values = True
         self.has_cells |= bool(_CELLS.match(name))
         self.trusts_offsets |= bool(_TRUSTS_OFFSETS.search(name))
         table = args[0] if name in _TABLES and args else None
         if isinstance(table, torch.Tensor) and table.dim() and table not in self._computed:
             self.tables.update(dict.fromkeys(table.shape))
+
+
+class _Lists(TorchFunctionMode):
+    def __init__(self, watched: Watched) -> None:
+        super().__init__()
+        self._watched = watched
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.tolist:
+            self._watched.reads_integers |= not args[0].is_floating_point()
+        return func(*args, **(kwargs or {}))
 
 
 def nodes_of(graph: onnx.GraphProto) -> int:

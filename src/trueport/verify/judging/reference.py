@@ -71,7 +71,7 @@ class Reference:
         """One run on the example, to see how much work it is and which numbers it decides by."""
         watched = Watched(values)
         ran = False
-        with contextlib.suppress(Exception), watched:  # some models do not run under a mode: then little is known of it
+        with contextlib.suppress(Exception), watched, watched.lists():  # some models do not run under a mode
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
         watched.trusts_offsets |= not ran
