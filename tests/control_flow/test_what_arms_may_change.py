@@ -167,3 +167,43 @@ def test_a_number_that_numpy_holds_is_refused():
     assert found.code == "TP204"
     assert "numpy" in found.message
     assert "float(v)" in found.fix
+
+
+class Box:
+    def __init__(self, held, count=1):
+        self.held, self.count = held, count
+
+
+class Slotted:
+    __slots__ = ("count", "held")
+
+    def __init__(self, held, count=1):
+        self.held, self.count = held, count
+
+
+@pytest.mark.parametrize("kind", [Box, Slotted])
+def test_an_object_that_one_arm_changes_and_the_other_replaces(kind):
+    """Found by fuzzing, seed 1113, 109: what the arm had put into it was lost."""
+
+    def model(x):
+        box = kind(x * 1)
+        if x.sum() > 0:
+            box = kind(x, count=2)
+        else:
+            box.held = box.held + x
+        return box.held * box.count
+
+    assert_kept_alive(model, (UP,), [(UP,), (DOWN,)])
+
+
+def test_two_objects_that_know_each_other_and_are_replaced():
+    def model(x):
+        one, other = Box(x), Box(x + 1)
+        one.friend, other.friend = other, one
+        if x.sum() > 0:
+            one.held, other.held = one.held * 2, other.held * 3
+        else:
+            one = Box(x - 1)
+        return one.held * 2, other.held
+
+    assert_kept_alive(model, (UP,), [(UP,), (DOWN,)])
