@@ -794,3 +794,18 @@ def test_a_layer_and_a_tensor_that_rounds_bind():
             return total + pair[0](pair[1])
 
     by_rows(Net().eval(), 4, 1, 7, loops=1)
+
+
+def test_a_number_that_some_rounds_make_a_tensor_with_axes_is_told_with_a_way_out():
+    def summed(x, total):
+        for row in x:
+            if row.sum() > 0:
+                total = total + row
+        return total
+
+    example, *others = rows(4)
+    found = refused(lambda x: summed(x, 0), example, dynamic_shapes=ROWS)
+    assert found.code == "TP103"
+    assert "is 0 before" in found.message and "a tensor of float32 with 1 axes" in found.message
+    assert "zeros_like" in found.fix
+    assert_kept_alive(lambda x: summed(x, torch.zeros_like(x.sum(0))), example, others, dynamic_shapes=ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.disagreement import Disagreement, beside_a_tensor
 from trueport.capture.values.kinds import ANOTHER, ONE, both_told
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -47,5 +47,6 @@ class RoundsDisagree(Disagreement):
             message=f"{name} is {began} before a round of this loop, {left} after it, and is used afterwards",
             place=place,
             label="changes what it is from round to round",
-            fix="make it the same dtype, number of axes and structure before the loop and in it",
+            fix=beside_a_tensor(*kinds)
+            or "make it the same dtype, number of axes and structure before the loop and in it",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.values.kinds import Kind, Length, Nothing, Unbound, both_told
+from trueport.capture.values.kinds import Conflict, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -18,6 +18,7 @@ _FOR_LISTS = (
     "append in both arms; or collect tensors of one shape, and stack or concatenate them: that length may be open"
 )
 _FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
+_FOR_NUMBERS = "begin with a tensor of the other's shape and dtype instead of the number: torch.zeros_like(...)"
 _FOR_UNSET = "set it before the branch, to None for one, and ask `is None` instead of catching the error"
 _FOR_TEXTS = "return a number that stands for the text: an ONNX model gives tensors, and this text differs between runs"
 
@@ -113,7 +114,15 @@ def _fix(then: Kind, orelse: Kind) -> str:
         return _FOR_UNSET
     if then.is_text and orelse.is_text:
         return _FOR_TEXTS
-    return _FOR_LISTS if kinds == {Length} else _FOR_ALL
+    return beside_a_tensor(then, orelse) or (_FOR_LISTS if kinds == {Length} else _FOR_ALL)
+
+
+def beside_a_tensor(*kinds: Kind) -> str | None:
+    """The way out where a number becomes a tensor with axes on some way: `total = 0`, then `total + x`."""
+    found = {
+        type(part) for kind in kinds for part in ((kind.one, kind.other) if isinstance(kind, Conflict) else (kind,))
+    }
+    return _FOR_NUMBERS if found == {NumberKind, TensorKind} else None
 
 
 def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label, ...]:

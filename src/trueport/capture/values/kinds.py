@@ -386,6 +386,10 @@ class Conflict(Kind):
     def taking(self, other: Kind) -> Kind | None:
         return self
 
+    @property
+    def told(self) -> str:
+        return " or ".join(both_told(self.one, self.other))
+
 
 def both_told(one: Kind, other: Kind) -> tuple[str, str]:
     """Two kinds in words; with how many items they have, where nothing else tells them apart."""
