@@ -57,4 +57,4 @@ def test_a_translation_that_needs_it_names_the_extra(without_onnxscript):
 def test_the_portable_form_is_tried_with_torchs_exporter_which_needs_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="onnxscript, which is not installed"):
-        fix_portable("model.py:Net", diff=True)
+        fix_portable("model.py:Net", diff=True, quiet=True, timeout=None)
