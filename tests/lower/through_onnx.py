@@ -33,12 +33,12 @@ def model_of(function: Callable[..., Any], inputs: Inputs, free: Free | None = N
     return lowered.model
 
 
-def run(model: ir.Model, inputs: Inputs) -> list[Any]:
+def run(model: ir.Model, inputs: Inputs, threads: int = 1) -> list[Any]:
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [given.name for given in session.get_inputs()]
     feed = {

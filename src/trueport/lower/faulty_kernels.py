@@ -220,6 +220,17 @@ FAULTS: tuple[Fault, ...] = (
         [4.898587196589413e-16] * 8,
     ),
     Fault(
+        "ScatterND",
+        (FLOAT, DOUBLE, INT64),
+        "with a reduction loses what several threads write to one place, from about 10,000 elements on",
+        "ScatterElements, which has one thread",
+        _BOTH,
+        ([[0.0] * 100] * 10, [[i % 10] for i in range(4000)], [[1.0] * 100] * 4000),
+        [[400.0] * 100] * 10,
+        {"reduction": "add"},
+        (1,),
+    ),
+    Fault(
         "Sigmoid",
         (FLOAT,),
         "is 0 below about -16",
@@ -265,6 +276,16 @@ def _sign(op: Emitter, values: Sequence[Tensor | None]) -> Tensor:
     return op.Sub(above, below)
 
 
+def _scattered(op: Emitter, data: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> Tensor:
+    """Element by element. A table of every element's place, read at the indices, gives the places: GatherND refuses an
+    index that is out of range, as ScatterND does, and knows negative ones.
+    """
+    everything = op.Shape(data)
+    table = op.Reshape(op.Range(op.const(0), op.Size(data), op.const(1)), everything, allowzero=1)
+    flat = (op.Reshape(x, op.ints(-1)) for x in (data, op.GatherND(table, indices), updates))
+    return op.Reshape(op.ScatterElements(*flat, axis=0, reduction=reduction), everything, allowzero=1)
+
+
 _INSTEAD: dict[str, Callable[[Emitter, Sequence[Tensor | None]], Tensor]] = {
     "Max": _max,
     "Min": _min,
@@ -280,6 +301,9 @@ def written_otherwise(
 
     Sizes are one element each, for which the kernels are right.
     """
+    if name == "ScatterND" and (reduction := attributes.get("reduction") or "none") != "none":
+        data, indices, updates = (x for x in values if x is not None)
+        return _scattered(op, data, indices, updates, reduction)
     if not values or values[0] is None or values[0].dtype != INT64:
         return None
     if name in ("ReduceMax", "ReduceMin"):

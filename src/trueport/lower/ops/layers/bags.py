@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from trueport.lower.builder import Builder
+from trueport.lower.ops.joining import put_rows
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
@@ -81,8 +82,7 @@ class _Bags:
             op.expand(op.const(0), (length + 1,)), starts, op.expand(op.const(1), (self._number,)), reduction="add"
         )
         bag = op.Sub(op.CumSum(marks, op.const(0)), 1)
-        bag = op.Slice(bag, op.ints(0), op.ints(-1), op.ints(0))
-        self._bag = op.Unsqueeze(bag, op.ints(1))
+        self._bag = op.Slice(bag, op.ints(0), op.ints(-1), op.ints(0))
         self._counted = None if padding_idx is None else op.Not(op.Equal(self.indices, padding_idx))
         self._length = length
 
@@ -101,7 +101,7 @@ class _Bags:
         if self._counted is not None:
             one = self._op.cast(self._counted, INT64)
         blank = self._op.expand(self._op.const(0), (self._number,))
-        return self._op.ScatterND(blank, self._bag, one, reduction="add")
+        return self._op.ScatterElements(blank, self._bag, one, axis=0, reduction="add")
 
     def _leave_out(self, rows: Tensor, instead: float) -> Tensor:
         if self._counted is None:
@@ -111,4 +111,4 @@ class _Bags:
 
     def _collect(self, rows: Tensor, start: float, width: object, reduction: str) -> Tensor:
         blank = self._op.expand(self._op.const(start, rows.element), (self._number, width))
-        return self._op.ScatterND(blank, self._bag, rows, reduction=reduction)
+        return put_rows(self._op, blank, self._bag, rows, 0, reduction)
