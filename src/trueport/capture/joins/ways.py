@@ -11,7 +11,10 @@ from trueport.capture.effects.last_values import LastValues
 from trueport.capture.graph import Region
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.writes import Write
+from trueport.capture.values.chosen import may_be_chosen
 from trueport.capture.values.stores import ContainerChange, Contents, as_left, contents_after
+from trueport.load.containers import Attributes
+from trueport.load.values import attributes_of
 
 
 @dataclass
@@ -43,3 +46,19 @@ class Arm(TracedWay):
 
     returned: Any = None
     raised: Exception | None = None
+    _copies: dict[int, Any] = field(default_factory=dict)
+    """Of objects, as the arm left them."""
+
+    def left(self, value: Any) -> Any:
+        """Objects too: if the other arm leaves another object under the name, one is made of the attributes of both."""
+        found = super().left(value)
+        if not self.contents or may_be_chosen(found) or attributes_of(found) is None:
+            return found
+        held = self.contents.get(id(getattr(found, "__dict__", found)))
+        if held is None:
+            return found
+        if id(found) not in self._copies:
+            kind = Attributes(type(found), tuple(held))
+            made = self._copies[id(found)] = kind.shell()
+            kind.fill(made, [self.left(part) for part in held.values()])
+        return self._copies[id(found)]
