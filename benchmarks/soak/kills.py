@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -43,24 +44,28 @@ def run(count: int, seed: int, folder: Path) -> dict[str, Any]:
     ended_as: dict[str, int] = {}
     broken: list[str] = []
     left: list[str] = []
-    for at in range(count):
+    kills = 0
+    for at in itertools.count():  # a command that had ended before is no kill
         number = random_.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
         everything = number == signal.SIGKILL and random_.random() < 0.5
         name, external = random_.choice(["old", "new"]), random_.random() < 0.5
         ended, _ = _command(folder, name, external, random_.uniform(0, 1.2 * took), number, everything)
         how = "ended before" if ended == 0 else f"{number.name}{' to all' if everything else ''}"
         ended_as[how] = ended_as.get(how, 0) + 1
+        kills += ended != 0
         try:
             got = _answer(folder / "net.onnx")
             if not any(np.array_equal(got, answer) for answer in answers.values()):
                 broken.append(f"kill {at}: neither the old model nor the new one")
         except Exception as failure:  # noqa: BLE001  whatever it is, the file is broken
             broken.append(f"kill {at}: {failure}")
-        if at % 10 == 9 or at == count - 1:
+        if at % 10 == 9 or kills == count:
             ended, _ = _command(folder, name, external)
             assert ended == 0
             left += [f"kill {at}: {path}" for path in _leftovers(folder, temporary)]
-            print(f"kills: {at + 1}/{count} {ended_as}", flush=True)
+            print(f"kills: {kills}/{count} {ended_as}", flush=True)
+        if kills == count:
+            break
     return {"kills": count, "seed": seed, "how": ended_as, "broken files": broken, "leftovers": left,
             "faults": broken + left}  # fmt: skip
 
