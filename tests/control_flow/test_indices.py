@@ -95,3 +95,28 @@ def _cleared(x):
 def test_a_mask_of_no_axes(model):
     others = [(torch.randn(n, 3, 4).abs() * sign,) for n in (3, 5) for sign in (1, -1)]
     assert_kept_alive(model, (torch.ones(4, 3, 4),), [*others, (torch.zeros(2, 3, 4),)], dynamic_shapes=ROWS)
+
+
+def _kept(values, scores):
+    kept = []
+    order = scores.argsort(descending=True)
+    while order.numel() > 0:
+        kept.append(order[0])
+        order = order[1:][values[order[1:]] <= values[order[0]]]
+    return torch.stack(kept)
+
+
+def test_two_masks_choose_a_number_of_rows_each():
+    """What an operator gives was remembered for a mask by its shape alone, and the second got the first one's size."""
+
+    def model(v, s):
+        m = s > 0.5
+        b, t = v[m], s[m]
+        m2 = s > 0.6
+        b2, t2 = v[m2], s[m2]
+        return b[_kept(b, t)], b2[_kept(b2, t2)], t2 * t2.shape[0], t * t.shape[0]
+
+    g = torch.Generator().manual_seed(0)
+    inputs = [(torch.rand(n, generator=g), torch.rand(n, generator=g) * 0.39 + 0.61) for n in (8, 3)]
+    inputs += [(torch.rand(9, generator=g), torch.linspace(0.3, 0.9, 9))]
+    assert_kept_alive(model, inputs[-1], inputs, dynamic_shapes=({0: "n"}, {0: "n"}))

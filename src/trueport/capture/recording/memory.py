@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 import torch
 
 from trueport.capture.graph import Number, Size, Value
@@ -109,11 +110,13 @@ class ResultCache:
         return returned
 
     def _keep(self, key: tuple[Any, ...], returned: Any) -> None:
-        if isinstance(returned, FakeTensor):
-            self._results[key] = (torch.Tensor, (self.signature(returned),))
-        elif type(returned) in (tuple, list) and all(t is None or isinstance(t, FakeTensor) for t in returned):
-            kept = tuple(None if t is None else self.signature(t) for t in returned)
-            self._results[key] = (type(returned), kept)
+        """Unless a size of it is of no argument's: how many a mask chooses, torch remembers with the mask itself."""
+        several = returned if type(returned) in (tuple, list) else (returned,)
+        if not all(t is None or isinstance(t, FakeTensor) for t in several):
+            return
+        kept = tuple(None if t is None else self.signature(t) for t in several)
+        if _symbols_of(kept) <= _symbols_of(key):
+            self._results[key] = (torch.Tensor if several is not returned else type(returned), kept)
 
     def _key(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -126,6 +129,15 @@ class ResultCache:
         if isinstance(value, _PLAIN):
             return (type(value), value)  # 1, 1.0 and True are equal, and not the same argument
         raise Unhashable
+
+
+def _symbols_of(key: Any) -> set[sympy.Basic]:
+    if isinstance(key, tuple):
+        return set().union(*map(_symbols_of, key))
+    if isinstance(key, TensorSignature):
+        return _symbols_of(key.shape)
+    of = key.expr if isinstance(key, Number) else key
+    return set(of.free_symbols) if isinstance(of, sympy.Basic) else set()
 
 
 def value_of(fake: torch.Tensor) -> Value | None:
