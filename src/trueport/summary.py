@@ -30,6 +30,7 @@ from trueport.report import (
 )
 from trueport.report.versions import installed_versions
 from trueport.source import Place, SourceRoots, Where
+from trueport.torch_internals.expressions import with_sizes
 from trueport.verify.assumed.sizes import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.decisions.tally import Decision, way_words
@@ -156,10 +157,8 @@ def _assumptions(graph: Graph, checked: Sequence[Mapping[str, int]], roots: Sour
 
 
 def _is_broken(expr: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> bool:
-    try:
-        return bool(expr.xreplace({symbol: sympy.Integer(size) for symbol, size in sizes.items()}) == sympy.false)
-    except ZeroDivisionError:  # the expression has no meaning for these sizes, and the model ran all the same
-        return True
+    """Also where the expression has no meaning for these sizes, and the model ran all the same."""
+    return with_sizes(expr, sizes) in (sympy.false, None)
 
 
 def _near(place: Place, roots: SourceRoots) -> str:

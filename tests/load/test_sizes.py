@@ -10,7 +10,7 @@ import torch
 from torch.export import AdditionalInputs, Dim, ShapesCollection
 
 from trueport.errors import UsageError
-from trueport.load.job import AxisSize, FreeSize, Job
+from trueport.load.job import AxisSize, FreeSize, Job, sizes_in
 from trueport.load.request import make_job
 
 
@@ -23,7 +23,7 @@ X = torch.ones(2, 9)
 
 
 def free(job: Job) -> dict[str, dict[int, str]]:
-    return {leaf.path: {i: a.size.name for i, a in leaf.axes.items()} for leaf in job.leaves if leaf.axes}
+    return {leaf.path: {i: a.formula for i, a in leaf.axes.items()} for leaf in job.leaves if leaf.axes}
 
 
 def axis(declared: object) -> AxisSize | None:
@@ -33,25 +33,75 @@ def axis(declared: object) -> AxisSize | None:
 
 class TestOneAxis:
     def test_a_dim_has_its_name_and_range(self) -> None:
-        assert axis(Dim("b", min=2, max=64)) == AxisSize(FreeSize("b", 2, 64))
+        assert axis(Dim("b", min=2, max=64)) == AxisSize.of(FreeSize("b", 2, 64))
 
     def test_a_dim_without_bounds_may_be_empty(self) -> None:
-        assert axis(Dim("b")) == AxisSize(FreeSize("b", 0, None))
+        assert axis(Dim("b")) == AxisSize.of(FreeSize("b", 0, None))
 
     def test_a_derived_dim(self) -> None:
-        assert axis(2 * Dim("half", max=50) + 1) == AxisSize(FreeSize("half", 0, 50), multiple=2, offset=1)
+        assert axis(2 * Dim("half", max=50) + 1) == AxisSize("2*half + 1", (FreeSize("half", 0, 50),))
+
+    def test_a_formula_of_one_name(self) -> None:
+        assert axis("2*half + 1") == AxisSize("2*half + 1", (FreeSize("half"),))
+
+    def test_a_name_with_a_dash_is_a_name(self) -> None:
+        assert axis("batch-size") == AxisSize.of(FreeSize("batch-size"))
 
     def test_hints_are_named_after_the_axis(self) -> None:
-        assert axis(Dim.DYNAMIC) == AxisSize(FreeSize("x_dim1"))
-        assert axis(Dim.AUTO) == AxisSize(FreeSize("x_dim1", auto=True))
-        assert axis(Dim.DYNAMIC(min=3, max=12)) == AxisSize(FreeSize("x_dim1", 3, 12))
+        assert axis(Dim.DYNAMIC) == AxisSize.of(FreeSize("x_dim1"))
+        assert axis(Dim.AUTO) == AxisSize.of(FreeSize("x_dim1", auto=True))
+        assert axis(Dim.DYNAMIC(min=3, max=12)) == AxisSize.of(FreeSize("x_dim1", 3, 12))
 
     def test_a_name(self) -> None:
-        assert axis("seq") == AxisSize(FreeSize("seq"))
+        assert axis("seq") == AxisSize.of(FreeSize("seq"))
 
     @pytest.mark.parametrize("fixed", [None, 9, Dim.STATIC])
     def test_fixed(self, fixed: object) -> None:
         assert axis(fixed) is None
+
+
+class TestFormulas:
+    """`x` has 2 rows and 9 columns, `batch` 11 and 4."""
+
+    CALL = (X, torch.ones(11, 4))
+
+    @pytest.mark.parametrize(
+        ("columns", "text", "is_at"),
+        [
+            ("s", "p + s", {"p": 5, "s": 7, "long": 12}),
+            (Dim("s", min=3), "s+p", {"p": 5, "s": 7, "long": 12}),
+            ("s", "p*(s - 3) - 1", {"p": 5, "s": 7, "long": 19}),
+            ("s", "s//2 + 7", {"p": 2, "s": 7, "long": 10}),
+        ],
+    )
+    def test_an_axis_is_as_long_as_it_says(self, columns: object, text: str, is_at: dict[str, int]) -> None:
+        job = make_job(Net(), self.CALL, dynamic_shapes=({0: "p", 1: columns}, {0: text}))
+        assert {size.name for size in job.free_sizes} == {"p", "s"}
+        assert sizes_in(job.leaves, self.CALL) == {"p": 2, "s": 9}
+        assert job.leaves[1].axes[0].length(is_at) == is_at["long"]
+
+    def test_the_range_of_a_size_is_that_of_its_dim(self) -> None:
+        job = make_job(Net(), self.CALL, dynamic_shapes=({0: "p", 1: Dim("s", max=20)}, {0: "p + s"}))
+        assert FreeSize("s", 0, 20) in job.free_sizes
+
+    def test_a_size_that_only_a_formula_has(self) -> None:
+        job = make_job(Net(), self.CALL, dynamic_shapes=({0: "p"}, {0: "p + new"}))
+        assert sizes_in(job.leaves, self.CALL) == {"p": 2, "new": 9}
+
+    def test_a_name_that_looks_like_a_formula_of_nothing(self) -> None:
+        job = make_job(Net(), self.CALL, dynamic_shapes=({0: "past + new"}, None))
+        assert job.free_sizes == (FreeSize("past + new"),)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("p + s + 1", "axis 0 of batch is declared to be p [+] s [+] 1, which is 12 for p = 2, s = 9, but is 11"),
+            ("p + q//4", "axis 0 of batch is declared to be p [+] q//4, and nothing tells q"),
+        ],
+    )
+    def test_what_the_example_contradicts(self, text: str, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            make_job(Net(), self.CALL, dynamic_shapes=({0: "p", 1: "s"}, {0: text}))
 
 
 class TestNesting:

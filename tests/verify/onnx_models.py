@@ -63,7 +63,7 @@ class Call:
         return tuple(values), {}
 
 
-BATCH = AxisSize(FreeSize("batch"))
+BATCH = AxisSize.of(FreeSize("batch"))
 
 
 def leaf(name: str, value: object, axes: dict[int, AxisSize] | None = None, **more: Any) -> Leaf:

@@ -243,7 +243,9 @@ def test_sizes_that_the_file_gives_one_name_move_together(tmp_path):
     """Capture found that both must be equal and said so; eager would also broadcast a single row."""
     node = helper.make_node("Add", ["x", "z"], ["y"])
     path = write(tmp_path / "m.onnx", [node], [port("x"), port("z")], [port("y")], {})
-    work = job(leaf("x", torch.randn(2, 3), {0: BATCH}), leaf("z", torch.randn(2, 3), {0: AxisSize(FreeSize("other"))}))
+    work = job(
+        leaf("x", torch.randn(2, 3), {0: BATCH}), leaf("z", torch.randn(2, 3), {0: AxisSize.of(FreeSize("other"))})
+    )
     result = check(path, work, lambda x, z: x + z)
     assert result.agrees
     assert all(checked.sizes["batch"] == checked.sizes["other"] for checked in result.checked)
@@ -252,7 +254,7 @@ def test_sizes_that_the_file_gives_one_name_move_together(tmp_path):
 def test_an_automatic_size_may_be_fixed_by_the_file_and_a_declared_one_may_not(tmp_path):
     node = helper.make_node("Neg", ["x"], ["y"])
     path = write(tmp_path / "m.onnx", [node], [port("x", FLOAT, [2, 3])], [port("y", FLOAT, [2, 3])], {})
-    automatic = AxisSize(FreeSize("batch", auto=True))
+    automatic = AxisSize.of(FreeSize("batch", auto=True))
     assert check(path, job(leaf("x", torch.randn(2, 3), {0: automatic})), lambda x: -x).agrees
     assert codes(check(path, batch_of(), lambda x: -x)) == ["TP802"]
 

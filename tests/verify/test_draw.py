@@ -15,7 +15,7 @@ from trueport.verify.inputs.moves import Candidate, Move, Mover, What
 from trueport.verify.inputs.named import Named
 from trueport.verify.inputs.sizes import groups_of
 
-TIME = AxisSize(FreeSize("time", minimum=1, maximum=20))
+TIME = AxisSize.of(FreeSize("time", minimum=1, maximum=20))
 
 
 SINGLE = "one number that the model names among zeros"
@@ -55,7 +55,7 @@ def test_the_first_drawn_input_changes_every_size_and_keeps_them_distinct():
 
 
 def test_one_size_has_one_value_in_all_inputs_and_derived_axes_follow_it():
-    twice = AxisSize(BATCH.size, multiple=2, offset=1)
+    twice = AxisSize("2*batch + 1", BATCH.sizes)
     for each in drawn(leaf("x", torch.randn(4), {0: BATCH}), leaf("y", torch.randn(9, 2), {0: twice})):
         batch = each.sizes["batch"]
         assert each.values[0].shape == (batch,)
@@ -73,7 +73,7 @@ def test_sizes_that_must_be_tried_come_first():
 
 
 def test_tied_sizes_move_together_and_held_ones_do_not_move():
-    other = AxisSize(FreeSize("other"))
+    other = AxisSize.of(FreeSize("other"))
     sets = drawn(leaf("x", torch.randn(4), {0: BATCH}), leaf("y", torch.randn(4, 7), {0: other, 1: TIME}))
     assert any(each.sizes["batch"] != each.sizes["other"] for each in sets)
     sets = drawn(
@@ -130,7 +130,7 @@ def test_more_rows_than_a_table_of_64_and_more_elements_than_a_kernel_takes_at_o
 
 
 def test_many_free_sizes_do_not_ask_for_more_memory_than_there_is():
-    axes = {at: AxisSize(FreeSize(f"n{at}")) for at in range(8)}
+    axes = {at: AxisSize.of(FreeSize(f"n{at}")) for at in range(8)}
     sets = drawn(leaf("x", torch.randn(*[2] * 8), axes), count=300)
     assert max(each.values[0].numel() for each in sets) <= 1 << 20
 

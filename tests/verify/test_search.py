@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from tests.verify.onnx_models import job, leaf
-from trueport.load.job import AxisSize, FreeSize
+from trueport.load.job import AxisSize, FreeSize, sizes_in
 from trueport.rewrite.probes import probed
 from trueport.rewrite.running.probe_runtime import DecisionKind
 from trueport.verify.decisions.search import Search
 from trueport.verify.decisions.tally import way_words
 from trueport.verify.decisions.trail import Overstayed, followed
 from trueport.verify.inputs.moves import Candidate
-from trueport.verify.inputs.sizes import example_sizes, groups_of
+from trueport.verify.inputs.sizes import groups_of
 from trueport.verify.judging.reference import Reference
 
 
@@ -81,7 +81,7 @@ def through_a_layer(x):
     return x
 
 
-ROWS = {0: AxisSize(FreeSize("rows"))}
+ROWS = {0: AxisSize.of(FreeSize("rows"))}
 HARD = [
     (beyond_a_sum, leaf("x", torch.ones(2, 3))),
     (one_of_them, leaf("ids", torch.tensor([100, 205, 311]))),
@@ -100,7 +100,7 @@ def looked_for(function, *leaves, attempts=2000, seed=0):
     """Sets out from the example alone, and compares nothing: whatever is found counts."""
     work = job(*leaves)
     values = tuple(each.value for each in leaves)
-    sizes = example_sizes(leaves, values)
+    sizes = sizes_in(leaves, values)
     reference = Reference(lambda given: function(*given), lambda y: [y], [function.__code__])
     found = []
     with probed(reference.codes):

@@ -9,17 +9,18 @@ import numpy as np
 import torch
 
 from tests.verify.onnx_models import BATCH, job, leaf, scaled
+from trueport.load.job import sizes_in
 from trueport.verify.faults.evidence import DATA, ComparedCall, Evidence
 from trueport.verify.faults.shrink import in_words, smallest
 from trueport.verify.inputs.moves import Candidate
-from trueport.verify.inputs.sizes import example_sizes, groups_of
+from trueport.verify.inputs.sizes import groups_of
 from trueport.verify.runtime.tensors import from_torch
 
 
 def least(still_fails, *leaves, units=1000):
     work = job(*leaves)
     values = tuple(each.value for each in leaves)
-    sizes = example_sizes(leaves, values)
+    sizes = sizes_in(leaves, values)
     assert still_fails(values)
     return smallest(work, groups_of(work.free_sizes, sizes), Candidate(values, sizes), still_fails, lambda _: 1, units)
 

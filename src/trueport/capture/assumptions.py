@@ -17,7 +17,7 @@ import sympy
 from trueport.capture import limits
 from trueport.capture.graph import Graph, SizeAssumption
 from trueport.load.job import FreeSize
-from trueport.torch_internals.expressions import as_python
+from trueport.torch_internals.expressions import as_python, with_sizes
 
 _ALWAYS = (*range(10), 11, 12, 13, 15, 16, 17, 31, 32, 33, 64, 65, 97, 128, 256, 512, 1000, 1024, 4097)
 _IN_PAIRS = (0, 1, 2, 3, 4, 5, 7, 8, 11, 16)
@@ -121,11 +121,7 @@ def numbers_that_break(graph: Graph, assumption: SizeAssumption) -> tuple[dict[s
     tried = {*range(-4, 10), *mentioned, *range(example - 2, example + 3), 2 * example, -example, 100, -100}
     broken = []
     for value in sorted(tried, key=lambda n: (abs(n - example), n)):
-        try:
-            holds = expr.xreplace({number: sympy.Integer(value)})
-        except ZeroDivisionError:  # the expression has no meaning for this value: eager will tell
-            holds = sympy.false
-        if holds == sympy.false:
+        if with_sizes(expr, {number: value}) in (sympy.false, None):  # without a meaning, eager will tell
             broken.append({graph.number_symbols[number]: value})
     return tuple(broken[: limits.SIZES_BROKEN])
 

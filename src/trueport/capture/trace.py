@@ -39,7 +39,7 @@ from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError, Unwinding
-from trueport.load.job import Job, Leaf
+from trueport.load.job import Job, sizes_in
 from trueport.load.unscripted import unscripted
 from trueport.load.values import LeafKind
 from trueport.rewrite.functions import Rewriting
@@ -269,11 +269,15 @@ def _handed_over(given: Disagreement, module: torch.nn.Module, tracer: Tracer) -
 def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
     arguments: list[Any] = []
     inputs: list[GraphInput] = []
+    at_first = _sizes_at_first(job, sizes)
     for leaf in job.leaves:
         if leaf.kind is LeafKind.CONSTANT:
             arguments.append(leaf.value)
         elif isinstance(leaf.value, torch.Tensor):
-            fake = tracer.symbols.fake_like(leaf.value, _lengths(leaf, leaf.value, tracer, sizes))
+            lengths = list(leaf.value.shape)
+            for axis, free in leaf.axes.items():
+                lengths[axis] = tracer.symbols.axis(free, at_first)
+            fake = tracer.symbols.fake_like(leaf.value, lengths)
             wrapper, value = tracer.new_input(fake, leaf.name)
             arguments.append(wrapper)
             inputs.append(GraphInput(leaf.name, value, leaf))
@@ -286,16 +290,11 @@ def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
     return Traced(arguments, tuple(inputs))
 
 
-def _lengths(leaf: Leaf, example: torch.Tensor, tracer: Tracer, sizes: Mapping[str, int]) -> list[Any]:
-    lengths: list[Any] = list(example.shape)
-    for axis, free in leaf.axes.items():
-        base = sizes.get(free.size.name)
-        if base is None:
-            base = (example.shape[axis] - free.offset) // free.multiple
-            if base < _SMALLEST_HINT and free.size.admits(_SMALLEST_HINT):
-                base = _SMALLEST_HINT
-        lengths[axis] = tracer.symbols.axis(free, free.length(base))
-    return lengths
+def _sizes_at_first(job: Job, wanted: Mapping[str, int]) -> dict[str, int]:
+    """The size with which each symbol begins: as asked for, or as in the example, but not very small."""
+    found = sizes_in(job.leaves, [leaf.value for leaf in job.leaves])
+    small = {size.name: _SMALLEST_HINT for size in job.free_sizes if size.admits(_SMALLEST_HINT)}
+    return {**{name: max(size, small.get(name, size)) for name, size in found.items()}, **wanted}
 
 
 def _finish(

@@ -12,12 +12,13 @@ import click
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
+from trueport.load.formulas import names_in
 
 if TYPE_CHECKING:
     import torch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Range = tuple[int | None, int | None]
+Range = tuple[int | None, int | None] | str
 _LEAST_MEMORY = 768 << 20
 """With less address space torch 2.13 could not be loaded."""
 
@@ -67,8 +68,8 @@ def target_options(command: Command) -> Command:
                 help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, x=@file.npy. Repeatable.",
             ),
             click.option(
-                "--dim", "dims", multiple=True, metavar="NAME=LOW..HIGH",
-                help="The range of a free size: H=32..640, B=1.. or S=..512. Repeatable.",
+                "--dim", "dims", multiple=True, metavar="NAME=RANGE",
+                help="The range of a free size (H=32..640, B=1.., S=..512), or its formula (T=P+S). Repeatable.",
             ),
             click.option("--weights", metavar="FILE", help="A state dict to load first: .safetensors, or .pt."),
             click.option(
@@ -148,19 +149,26 @@ def _refuse_too_little_memory() -> None:
 
 
 def parse_ranges(dims: Iterable[str]) -> dict[str, Range]:
-    """`H=32..640` as {"H": (32, 640)}; an end that is left out is open."""
+    """`H=32..640` as {"H": (32, 640)}; an end that is left out is open. `T=P+S` as {"T": "P+S"}."""
     ranges: dict[str, Range] = {}
     for text in dims:
-        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d*)\s*\.\.\s*(\d*)\s*", text)
-        if match is None:
-            raise usage_error(f"--dim {text} is not a range", fix="write it as H=32..640, H=1.. or H=..640")
-        name, low, high = match[1], *(int(end) if end else None for end in match.group(2, 3))
-        if low is not None and high is not None and low > high:
-            raise usage_error(f"--dim {text} is empty: {low} is more than {high}", fix=f"--dim {name}={high}..{low}")
+        name, _, said = (part.strip() for part in text.partition("="))
+        match = re.fullmatch(r"(\d*)\s*\.\.\s*(\d*)", said)
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) or (match is None and not names_in(said)):
+            raise usage_error(
+                f"--dim {text} is neither a range nor a formula", fix="write it as H=32..640, H=1.., H=..640 or H=2*N"
+            )
         if name in ranges:
             raise usage_error(f"--dim says twice what {name} is", fix=f"keep one --dim {name}=...")
-        ranges[name] = (low, high)
+        ranges[name] = said if match is None else _range(text, name, match)
     return ranges
+
+
+def _range(text: str, name: str, match: re.Match[str]) -> Range:
+    low, high = (int(end) if end else None for end in match.groups())
+    if low is not None and high is not None and low > high:
+        raise usage_error(f"--dim {text} is empty: {low} is more than {high}", fix=f"--dim {name}={high}..{low}")
+    return low, high
 
 
 def as_meant(path: str, start: Path) -> str:

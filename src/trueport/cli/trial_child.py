@@ -141,12 +141,12 @@ def _kept(job: Job, trial: TrialRequest, report: Report) -> AnswersKept:
 def _scene(job: Job, found: Iterable[Diagnostic], forward: Where | None) -> Scene:
     """What the names held at the lines of the findings, at the example's sizes and at others."""
     from trueport.examine.scene import names_at
+    from trueport.load.job import sizes_in
     from trueport.verify.inputs.draw import draw
-    from trueport.verify.inputs.sizes import example_sizes
 
     lines = {(where.file, where.line) for one in found if (where := one.where)}
     example = [leaf.value for leaf in job.leaves]
-    sizes = example_sizes(job.leaves, example)
+    sizes = sizes_in(job.leaves, example)
     runs = [Seen(sizes, names_at(job, example, lines))] if lines else []
     for drawn in draw(job, example, 0) if runs and job.free_sizes else ():
         if len(runs) >= _MOST_RUNS:

@@ -9,7 +9,7 @@ import torch
 
 from trueport.examine.limits import within
 from trueport.examine.run import run_eager
-from trueport.load.job import Job, Leaf
+from trueport.load.job import Job, Leaf, sizes_in
 
 _WORTH_TRYING = (1, 4, 8, 16, 3, 32, 5, 6, 2, 64, 10, 12)
 _SECONDS_EACH, _SECONDS = 1.0, 5.0
@@ -32,19 +32,23 @@ def sizes_that_run(job: Job) -> Mapping[str, int]:
 def _runs(job: Job, sizes: Mapping[str, int]) -> bool:
     try:
         with within(_SECONDS_EACH):
-            run_eager(job, [resized(leaf, sizes) for leaf in job.leaves])
+            run_eager(job, resized(job, sizes))
     except Exception:  # noqa: BLE001  whatever it raises, these sizes are no better
         return False
     return True
 
 
-def resized(leaf: Leaf, sizes: Mapping[str, int]) -> object:
-    """The example's value at other sizes: its rows, repeated or fewer."""
+def resized(job: Job, sizes: Mapping[str, int]) -> list[object]:
+    """The example at other sizes, which need not be all: its rows, repeated or fewer."""
+    wanted = {**sizes_in(job.leaves, [leaf.value for leaf in job.leaves]), **sizes}
+    return [_resized(leaf, wanted) for leaf in job.leaves]
+
+
+def _resized(leaf: Leaf, sizes: Mapping[str, int]) -> object:
     value = leaf.value
     if not isinstance(value, torch.Tensor):
         return value
     for axis, free in leaf.axes.items():
-        if free.size.name in sizes and value.shape[axis]:
-            rows = torch.arange(free.length(sizes[free.size.name])) % value.shape[axis]
-            value = value.index_select(axis, rows)
+        if value.shape[axis] not in (0, length := free.length(sizes)):
+            value = value.index_select(axis, torch.arange(length) % value.shape[axis])
     return value

@@ -20,7 +20,7 @@ from trueport.examine.other_sizes import resized
 from trueport.examine.run import call_eagerly, run_eager
 from trueport.examine.same import same_outputs
 from trueport.examine.state import Snapshot
-from trueport.load.job import Job, Leaf
+from trueport.load.job import Job, sizes_in
 
 _SECONDS_EACH, _SECONDS = 2.0, 3.0
 _FEW = 3
@@ -66,12 +66,12 @@ def _inputs(job: Job) -> Iterator[list[object]]:
 
 def _of_other_sizes(job: Job) -> Iterator[list[object]]:
     """The example, longer and shorter, in all of its free sizes and in each; the most telling first."""
-    lengths = dict(size for leaf in job.leaves for size in _free_sizes(leaf))
+    lengths = sizes_in(job.leaves, [leaf.value for leaf in job.leaves])
     together = [{name: other(n) for name, n in lengths.items()} for other in (_longer, _single, _much_longer)]
     plans = together + ([{name: size} for plan in together for name, size in plan.items()] if len(lengths) > 1 else [])
     for plan in plans if lengths else ():
         if all(size.admits(plan[size.name]) for size in job.free_sizes if size.name in plan):
-            yield [resized(leaf, plan) for leaf in job.leaves]
+            yield resized(job, plan)
 
 
 def _longer(length: int) -> int:
@@ -84,12 +84,6 @@ def _much_longer(length: int) -> int:
 
 def _single(length: int) -> int:
     return min(length, 1)
-
-
-def _free_sizes(leaf: Leaf) -> Iterator[tuple[str, int]]:
-    if isinstance(leaf.value, torch.Tensor):
-        for axis, free in leaf.axes.items():
-            yield free.size.name, (leaf.value.shape[axis] - free.offset) // free.multiple
 
 
 def _changed(value: object, times: float, plus: float) -> object:

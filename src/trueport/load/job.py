@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from trueport.diagnostics.base import Diagnostic
+from trueport.load.formulas import computed, solved
 from trueport.load.structures import Structure
 from trueport.load.values import LeafKind, spelt
 
@@ -30,14 +32,26 @@ class FreeSize:
 
 @dataclass(frozen=True, slots=True)
 class AxisSize:
-    """A free axis of an input: `multiple * size + offset` (`2 * Dim("half") + 1` is a derived axis)."""
+    """How long a free axis of an input is: a free size, or a formula of some (`2*half + 1`, `p + s`)."""
 
-    size: FreeSize
-    multiple: int = 1
-    offset: int = 0
+    formula: str
+    sizes: tuple[FreeSize, ...]
 
-    def length(self, size: int) -> int:
-        return self.multiple * size + self.offset
+    @classmethod
+    def of(cls, size: FreeSize) -> AxisSize:
+        return cls(size.name, (size,))
+
+    @property
+    def names(self) -> list[str]:
+        return [size.name for size in self.sizes]
+
+    @property
+    def is_plain(self) -> bool:
+        return self.formula == self.sizes[0].name
+
+    def length(self, sizes: Mapping[str, Any]) -> Any:
+        """Its length at these sizes, numbers or symbols of a trace; of others than its own, too."""
+        return computed(self.formula, sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +97,15 @@ class Job:
 
     @property
     def free_sizes(self) -> tuple[FreeSize, ...]:
-        seen = {axis.size.name: axis.size for leaf in self.leaves for axis in leaf.axes.values()}
+        seen = {size.name: size for leaf in self.leaves for axis in leaf.axes.values() for size in axis.sizes}
         return tuple(seen.values())
+
+
+def sizes_in(leaves: Sequence[Leaf], values: Sequence[object]) -> dict[str, int]:
+    """The value of each free size in these inputs."""
+    return solved(
+        (free.formula, free.names, value.shape[axis])
+        for leaf, value in zip(leaves, values, strict=True)
+        if isinstance(value, torch.Tensor)
+        for axis, free in leaf.axes.items()
+    )

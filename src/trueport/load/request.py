@@ -67,11 +67,12 @@ def make_job(
         for name, value_range in (value_ranges or {}).items()
         for i in _named_leaves(name, found, arguments, "value_ranges")
     }
-    book = SizeBook()
+    book = SizeBook(entries)
     leaves = tuple(
         Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i), is_free(entry))
         for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
     )
+    book.check_formulas()
     diagnostics = _cannot_be_given(found, kept) + _numbers_inside_objects(found, kept, arguments)
     return Job(module, leaves, call, tuple(output_names) if output_names else None, diagnostics)
 

@@ -1,21 +1,22 @@
 """Which axes of which inputs are free, from every form in which torch takes the declaration.
 
-An axis is declared by a `Dim` (or an expression of one, `2 * half + 1`), `Dim.DYNAMIC`, `Dim.AUTO`, a plain name, or
-left fixed by None, `Dim.STATIC` or its size. The same `Dim` or name in two places is one size. What the example
-contradicts is refused here, where the argument and the axis can still be named.
+An axis is declared by a `Dim` (or an expression of one, `2 * half + 1`), `Dim.DYNAMIC`, `Dim.AUTO`, a name, a formula
+of names (`"past + new"`), or left fixed by None, `Dim.STATIC` or its size. The same `Dim` or name in two places is one
+size. What the example contradicts is refused here, where the argument and the axis can still be named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.export import Dim
 
 from trueport.errors import UsageError
 from trueport.load.faults import close_to, usage_error
+from trueport.load.formulas import names_in, solved, tells_its_size
 from trueport.load.job import AxisSize, FreeSize
 from trueport.load.size_specs import count_leaves, entries_per_leaf
 from trueport.load.structures import FoundLeaf
@@ -121,9 +122,37 @@ def is_free(entry: object) -> bool:
 class SizeBook:
     """Every free size of the call, each met in one or more axes, with the length that the example gives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Iterable[object]) -> None:
         self._sizes: dict[str, FreeSize] = {}
         self._seen: dict[str, tuple[int, str]] = {}
+        self._formulas: list[tuple[AxisSize, int, str]] = []
+        self._named: dict[str, FreeSize] = {}
+        """Every size that an axis has by itself: what formulas may speak of."""
+        for entry in entries:
+            for declared in entry.values() if isinstance(entry, Mapping) else entry if _is_listed(entry) else ():
+                if isinstance(declared, str):
+                    self._named.setdefault(declared, FreeSize(declared))
+                elif isinstance(declared, Dim) and not hasattr(declared, "root"):
+                    self._named[declared.__name__] = _of_dim(declared)
+
+    def check_formulas(self) -> None:
+        """The sizes that several names give together, once every axis is read."""
+        sized = [(AxisSize.of(self._sizes[name]), size) for name, (size, _) in self._seen.items()]
+        sized += [(axis, length) for axis, length, _ in self._formulas]
+        told = solved((axis.formula, axis.names, length) for axis, length in sized)
+        for axis, length, at in self._formulas:
+            for size in axis.sizes:
+                if size.name not in told:
+                    raise usage_error(
+                        f"{at} is declared to be {axis.formula}, and nothing tells {size.name}",
+                        fix=f"give another axis the name {size.name}, or this one a name of its own",
+                    )
+                self._meet(AxisSize.of(size), told[size.name], at)
+            if (made := axis.length(told)) != length:
+                given = ", ".join(f"{size.name} = {told[size.name]}" for size in axis.sizes)
+                raise usage_error(
+                    f"{at} is declared to be {axis.formula}, which is {made} for {given}, but is {length}"
+                )
 
     def axes(self, leaf: FoundLeaf, entry: object) -> dict[int, AxisSize]:
         """The free axes of one leaf."""
@@ -174,15 +203,28 @@ class SizeBook:
                 raise usage_error(f"{at} is declared to be {declared}, but is {length} in the example")
             return None
         if isinstance(declared, str):
-            return self._meet(AxisSize(FreeSize(declared)), length, at)
+            return self._named_axis(declared, length, at)
         if isinstance(declared, _HINT):
             return self._hinted(leaf, axis, declared, length, at)
+        if isinstance(declared, Dim) and hasattr(declared, "root"):  # derived: 2 * Dim("half") + 1
+            return self._meet(_derived(declared), length, at)
         if isinstance(declared, Dim):
-            return self._meet(_of_dim(declared), length, at)
+            return self._meet(AxisSize.of(_of_dim(declared)), length, at)
         raise usage_error(
             f"dynamic_shapes gives {declared!r} for {at}",
             fix='use a Dim("name"), Dim.DYNAMIC, Dim.AUTO, a name, or None for a fixed size',
         )
+
+    def _named_axis(self, text: str, length: int, at: str) -> AxisSize:
+        """A name; or a formula, where it speaks of one size or of a size that has a name: `batch-size` is a name."""
+        names = names_in(text) or ()
+        if text in names or not (len(names) == 1 or any(name in self._named for name in names)):
+            return self._meet(AxisSize.of(FreeSize(text)), length, at)
+        axis = AxisSize(text, tuple(self._named.get(name, FreeSize(name)) for name in names))
+        if len(names) == 1 and tells_its_size(text, *names):
+            return self._meet(axis, length, at)
+        self._formulas.append((axis, length, at))
+        return axis
 
     def _hinted(self, leaf: FoundLeaf, axis: int, hint: Any, length: int, at: str) -> AxisSize | None:
         if hint.type == Dim.STATIC.type:
@@ -191,22 +233,20 @@ class SizeBook:
         while name in self._sizes:  # a Dim of the user's may be called so
             name, turn = f"{leaf.name}_dim{axis}_{turn}", turn + 1
         auto = hint.type == Dim.AUTO.type
-        return self._meet(AxisSize(FreeSize(name, hint.min or 0, hint.max, auto)), length, at)
+        return self._meet(AxisSize.of(FreeSize(name, hint.min or 0, hint.max, auto)), length, at)
 
     def _meet(self, axis: AxisSize, length: int, at: str) -> AxisSize:
         """Note that `axis` has this length in the example, and that it agrees with all that is known of its size."""
-        size = axis.size
+        (size,) = axis.sizes
         known = self._sizes.setdefault(size.name, size)
         if known != size:
             raise usage_error(
                 f"two sizes are both called {size.name!r}: {_range(known)} and {_range(size)}",
                 fix="use one Dim object for both, or two names",
             )
-        root, rest = divmod(length - axis.offset, axis.multiple)
-        if rest or root < 0:
-            raise usage_error(
-                f"{at} is declared to be {_formula(axis)}, which {length} (its size in the example) is not"
-            )
+        root = solved([(axis.formula, axis.names, length)]).get(size.name, -1)
+        if root < 0:
+            raise usage_error(f"{at} is declared to be {axis.formula}, which {length} (its size in the example) is not")
         if not size.admits(root):
             raise usage_error(
                 f"{at}: the example has {size.name} = {root}, outside its declared range {_range(size)}",
@@ -224,17 +264,23 @@ class SizeBook:
         )
 
 
-def _of_dim(dim: Any) -> AxisSize:
-    if hasattr(dim, "root"):  # derived: 2 * Dim("half") + 1
-        offset, multiple = int(dim.fn(0)), int(dim.fn(1)) - int(dim.fn(0))
-        return AxisSize(_of_dim(dim.root).size, multiple, offset)
+def _is_listed(entry: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(entry, (list, tuple))
+
+
+def _of_dim(dim: Any) -> FreeSize:
     highest = dim.max if isinstance(dim.max, int) else None  # without a bound it is torch's own infinity
-    return AxisSize(FreeSize(dim.__name__, int(dim.min), highest))
+    return FreeSize(dim.__name__, int(dim.min), highest)
 
 
-def _formula(axis: AxisSize) -> str:
-    times = f"{axis.multiple}*{axis.size.name}" if axis.multiple != 1 else axis.size.name
-    return f"{times} {'+' if axis.offset > 0 else '-'} {abs(axis.offset)}" if axis.offset else times
+def _derived(dim: Any) -> AxisSize:
+    root, offset = _of_dim(dim.root), int(dim.fn(0))
+    return AxisSize(_formula(root.name, int(dim.fn(1)) - offset, offset), (root,))
+
+
+def _formula(name: str, multiple: int, offset: int) -> str:
+    times = f"{multiple}*{name}" if multiple != 1 else name
+    return f"{times} {'+' if offset > 0 else '-'} {abs(offset)}" if offset else times
 
 
 def _range(size: FreeSize) -> str:

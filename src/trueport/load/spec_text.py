@@ -1,6 +1,7 @@
 """The little language of `-i`.
 
 x:2x3xHxW            a tensor; capitals are free sizes
+mask:Bx(P+S)         an axis as long as a formula of free sizes says
 x:2x3:f16            with a dtype
 ids:BxS:i64@0..999   with the range of its values
 n:i64=3              a tensor without axes, of this value
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 import torch
 
 from trueport.load.faults import usage_error
+from trueport.load.formulas import names_in
 
 Axis = int | str
 DTYPES = {
@@ -30,7 +32,7 @@ DTYPES = {
     "uint8": torch.uint8, "complex64": torch.complex64, "complex128": torch.complex128,
     "half": torch.float16, "float": torch.float32, "double": torch.float64, "int": torch.int32, "long": torch.int64,
 }  # fmt: skip
-_AXIS = re.compile(r"\d+|[A-Z]\w*")
+_AXIS = re.compile(r"\d+|[A-Z]\w*|\([\w\s+*/()-]+\)")
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf)"
 _WAYS = "write it like x:2x3xHxW, ids:BxS:i64@0..999, n=3 or x=@file.npy"
 
@@ -84,7 +86,7 @@ def _read_declaration(
 
 
 def _is_shape(word: str) -> bool:
-    return bool(word) and all(_AXIS.fullmatch(axis) for axis in _axes(word))
+    return bool(word) and all(_AXIS.fullmatch(axis) and (axis.isdigit() or names_in(axis)) for axis in _axes(word))
 
 
 def _is_dtype(word: str) -> bool:
@@ -92,11 +94,11 @@ def _is_dtype(word: str) -> bool:
 
 
 def _axes(word: str) -> list[str]:
-    return re.split(r"x(?=[0-9A-Z])", word)
+    return re.split(r"x(?=[0-9A-Z(])", word)
 
 
 def _read_shape(word: str) -> tuple[Axis, ...]:
-    return tuple(int(axis) if axis.isdigit() else axis for axis in _axes(word))
+    return tuple(int(axis) if axis.isdigit() else axis[1:-1] if axis[0] == "(" else axis for axis in _axes(word))
 
 
 def _read_range(text: str, bounds: str) -> tuple[float, float]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import sympy
 
+from trueport.torch_internals.expressions import truth_at
+
 _USUAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 31, 64, 128, 1000)
 _MOST_SYMBOLS = 2
 
@@ -23,7 +25,7 @@ def example_where(fact: sympy.Basic, example: Values, ranges: Values) -> Values 
     symbols = sorted(fact.free_symbols, key=str)
     if len(symbols) > _MOST_SYMBOLS or any(s not in example or not example[s].is_Integer for s in symbols):
         return None
-    if _holds(fact, example) is not False:
+    if truth_at(fact, example) is not False:
         return None
     near = {int(n) + d for n in fact.atoms(sympy.Integer) for d in (-1, 0, 1)}
     tried = [
@@ -35,14 +37,6 @@ def example_where(fact: sympy.Basic, example: Values, ranges: Values) -> Values 
     ]
     for numbers in itertools.product(*tried):
         values = dict(zip(symbols, map(sympy.Integer, numbers), strict=True))
-        if _holds(fact, values):
+        if truth_at(fact, values):
             return values
     return None
-
-
-def _holds(fact: sympy.Basic, values: Values) -> bool | None:
-    try:
-        answer = fact.xreplace(dict(values))
-    except ZeroDivisionError:
-        return None
-    return bool(answer) if answer in (sympy.true, sympy.false) else None

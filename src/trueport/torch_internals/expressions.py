@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import sympy
 import torch
@@ -28,13 +30,34 @@ def as_python(expr: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Test:
             function = eval(f"lambda {', '.join(map(str, symbols))}: {code}", known)
         except (NotImplementedError, TypeError, ValueError, SyntaxError, AttributeError):
             return _by_sympy(expr, symbols)
-        return lambda *sizes: bool(function(*sizes))
+        return functools.partial(_asked, function)
     return _by_sympy(expr, symbols)
+
+
+def _asked(function: Callable[..., object], *sizes: int) -> bool | None:
+    try:
+        return bool(function(*sizes))
+    except ZeroDivisionError:
+        return None
 
 
 def _by_sympy(expr: sympy.Basic, symbols: Sequence[sympy.Symbol]) -> Test:
     def test(*sizes: int) -> bool | None:
-        holds = expr.xreplace(dict(zip(symbols, map(sympy.Integer, sizes), strict=True)))
-        return bool(holds) if holds in (sympy.true, sympy.false) else None
+        return truth_at(expr, dict(zip(symbols, sizes, strict=True)))
 
     return test
+
+
+def with_sizes(expr: sympy.Basic, sizes: Mapping[sympy.Basic, Any]) -> sympy.Basic | None:
+    """An expression for these sizes; None where it has no meaning for them: something is divided by a size of 0."""
+    try:
+        replaced: sympy.Basic = expr.xreplace({symbol: sympy.sympify(size) for symbol, size in sizes.items()})
+    except ZeroDivisionError:
+        return None
+    return replaced
+
+
+def truth_at(expr: sympy.Basic, sizes: Mapping[sympy.Basic, Any]) -> bool | None:
+    """Whether it holds for these sizes; None where it says nothing of them."""
+    holds = with_sizes(expr, sizes)
+    return bool(holds) if holds in (sympy.true, sympy.false) else None

@@ -19,6 +19,7 @@ from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
 from trueport.torch_internals.bounds import Bounds, narrowed, settled
 from trueport.torch_internals.examples import example_where
+from trueport.torch_internals.expressions import with_sizes
 from trueport.torch_internals.knowledge import Knowledge, forget_answers, forget_environment
 from trueport.torch_internals.releases import example_sizes
 
@@ -178,7 +179,7 @@ class DecidingShapes(_ShapeEnv):
         symbols = sorted(size.free_symbols, key=str)
         for more in (0, 1, 7, 1000):
             sizes = {s: example_sizes(self).get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
-            if _with_sizes(size, sizes) != 1:
+            if with_sizes(size, sizes) != 1:
                 return False
         return True
 
@@ -193,7 +194,7 @@ class DecidingShapes(_ShapeEnv):
         if not all(self.var_to_range[s].lower >= 0 for s in symbols):
             return None
         answers = {
-            _with_sizes(expr, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
+            with_sizes(expr, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
             for more in (4, 7, 1000)
         }
         only = answers.pop() if len(answers) == 1 else None
@@ -374,15 +375,6 @@ class DecidingShapes(_ShapeEnv):
         pending = bool(self.pending_fresh_unbacked_symbols)
         self.pending_fresh_unbacked_symbols.clear()
         return pending
-
-
-def _with_sizes(expr: sympy.Basic, sizes: dict[sympy.Basic, sympy.Basic]) -> sympy.Basic | None:
-    """An expression for other sizes; None where they do not go together (a part of them is divided by, and is 0)."""
-    try:
-        replaced: sympy.Basic = expr.xreplace(sizes)
-    except ZeroDivisionError:
-        return None
-    return replaced
 
 
 def _ordered(smaller: sympy.Expr, larger: sympy.Expr, strict: bool) -> dict[sympy.Basic, sympy.Basic]:

@@ -16,10 +16,9 @@ import torch
 
 from trueport.examine.limits import within
 from trueport.examine.run import run_eager
-from trueport.load.job import Job
+from trueport.load.job import Job, sizes_in
 from trueport.load.structures import flatten
 from trueport.verify.inputs.draw import draw
-from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.compare import compare
 from trueport.verify.runtime.tensors import from_torch
 
@@ -64,7 +63,7 @@ def _answered(job: Job, numbers: Sequence[int], seed: int) -> Iterator[Answer]:
 
 def _inputs(job: Job, numbers: Sequence[int], seed: int) -> Iterator[tuple[Mapping[str, int], Sequence[object]]]:
     example = [leaf.value for leaf in job.leaves]
-    sizes = example_sizes(job.leaves, example)
+    sizes = sizes_in(job.leaves, example)
     yield sizes, example
     wanted = [{**sizes, free.name: number} for free in job.free_sizes for number in numbers if free.admits(number)]
     for drawn in draw(job, example, seed, wanted):

@@ -14,7 +14,7 @@ import torch
 from trueport import progress
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
-from trueport.load.job import Job
+from trueport.load.job import Job, sizes_in
 from trueport.rewrite.probes import probed
 from trueport.verify.decisions.search import Search
 from trueport.verify.decisions.torch_control_flow import watched_functions
@@ -39,7 +39,7 @@ from trueport.verify.faults.mismatch import Investigation
 from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
-from trueport.verify.inputs.sizes import Group, example_sizes, groups_of
+from trueport.verify.inputs.sizes import Group, groups_of
 from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
@@ -132,7 +132,7 @@ def check_opened(
     refuse_unknown(options.atol, "atol", output_names)
     seed, nonfinite, admits = options.seed, options.nonfinite, insight.admits
     values = [leaf.value for leaf in job.leaves]
-    example = example_sizes(job.leaves, values)
+    example = sizes_in(job.leaves, values)
     groups = groups_of(job.free_sizes, example, tied, held)
 
     def drawn(numbers: Named) -> Iterator[Drawn]:

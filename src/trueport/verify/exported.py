@@ -14,7 +14,7 @@ import torch
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.examine.garbage import uncollected
-from trueport.load.job import Job
+from trueport.load.job import Job, sizes_in
 from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of
 from trueport.verify.assumed.sizes import TraceJudged, first_broken, readable
@@ -25,7 +25,6 @@ from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.arms import ArmCheck
 from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
-from trueport.verify.inputs.sizes import example_sizes
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
@@ -61,7 +60,7 @@ def check_exported(
         given = by_name(values)
         try:
             found = localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
-            return found or _assumed(graph, example_sizes(job.leaves, values))
+            return found or _assumed(graph, sizes_in(job.leaves, values))
         except Exception:  # noqa: BLE001  a graph that was captured wrongly may not run at all; the difference stands
             return None
 

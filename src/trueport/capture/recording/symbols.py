@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sympy
@@ -42,10 +42,9 @@ class Symbols:
             self.hints[symbol] = hint
         return known
 
-    def axis(self, axis: AxisSize, hint: int) -> Any:
-        """The length of a free axis; `hint` is the length in the trace."""
-        size = self.free_size(axis.size, (hint - axis.offset) // axis.multiple)
-        return size * axis.multiple + axis.offset
+    def axis(self, axis: AxisSize, hints: Mapping[str, int]) -> Any:
+        """The length of a free axis; `hints` are the sizes in the trace."""
+        return axis.length({size.name: self.free_size(size, hints[size.name]) for size in axis.sizes})
 
     def number(self, name: str, value: int | float | bool) -> Any:
         """A Python number argument that stays an input."""

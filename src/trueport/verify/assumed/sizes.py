@@ -24,9 +24,9 @@ from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
 from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
 from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
-from trueport.load.job import FreeSize, Job
+from trueport.load.job import FreeSize, Job, sizes_in
+from trueport.torch_internals.expressions import truth_at, with_sizes
 from trueport.verify.inputs.draw import draw
-from trueport.verify.inputs.sizes import example_sizes
 
 Sizes = Mapping[str, int]
 Accepts = Callable[[Sequence[object]], bool]
@@ -78,7 +78,7 @@ class _Court:
     def __init__(self, graph: Graph, job: Job, accepts: Accepts, verified: bool, seed: int) -> None:
         self._graph, self._job, self._accepts, self._verified, self._seed = graph, job, accepts, verified, seed
         self._values = [leaf.value for leaf in job.leaves]
-        self._example = example_sizes(job.leaves, self._values)
+        self._example = sizes_in(job.leaves, self._values)
         self._free = {size.name: size for size in job.free_sizes}
         self._tied = tied_sizes(graph)
         self._known: dict[tuple[tuple[str, int], ...], bool] = {}
@@ -129,8 +129,8 @@ class _Court:
             return True
 
         def broadcasts(sizes: Sizes) -> bool:
-            values = {symbols[name]: sympy.Integer(size) for name, size in sizes.items()}
-            return any(n <= 1 for n in sizes.values()) or any(side.xreplace(values) in (0, 1) for side in sides)
+            values = {symbols[name]: size for name, size in sizes.items()}
+            return any(n <= 1 for n in sizes.values()) or any(with_sizes(side, values) in (0, 1) for side in sides)
 
         return not self._accepted([sizes for sizes in judged.broken_by if not broadcasts(sizes)])
 
@@ -212,11 +212,9 @@ def first_broken(graph: Graph, sizes: Sizes) -> SizeAssumption | None:
 
 
 def _is_broken(assumption: SizeAssumption, symbols: Mapping[sympy.Symbol, FreeSize], sizes: Sizes) -> bool:
-    numbers = {s: sympy.Integer(sizes[free.name]) for s, free in symbols.items() if free.name in sizes}
-    try:
-        return bool(assumption.expr.xreplace(numbers) == sympy.false)
-    except ZeroDivisionError:  # it says nothing of these sizes
-        return False
+    return (
+        truth_at(assumption.expr, {s: sizes[free.name] for s, free in symbols.items() if free.name in sizes}) is False
+    )
 
 
 def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trueport.diagnostics.base import Diagnostic
-from trueport.load.job import Job
+from trueport.load.job import Job, sizes_in
 from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.decisions.tally import Apart, apart
@@ -20,7 +20,7 @@ from trueport.verify.faults.findings import difference_found, failure_found, str
 from trueport.verify.faults.shrink import in_words, smallest
 from trueport.verify.inputs.draw import Room
 from trueport.verify.inputs.moves import Candidate
-from trueport.verify.inputs.sizes import Group, example_sizes
+from trueport.verify.inputs.sizes import Group
 from trueport.verify.judging.comparing import Comparer, InputOutcome
 from trueport.verify.judging.second_opinion import second_opinion
 from trueport.verify.runtime.origin import made_at, origin_of
@@ -155,7 +155,7 @@ class Investigation:
 
         def cost(values: Sequence[object]) -> float:
             """Eager is asked several times, since each difference might be one of rounding."""
-            return _TIMES_EAGER * work.compared(room.share(example_sizes(self.job.leaves, values)))
+            return _TIMES_EAGER * work.compared(room.share(sizes_in(self.job.leaves, values)))
 
         least = smallest(self.job, groups, failed, still_fails, cost, self.units)
         return least, shown[-1]

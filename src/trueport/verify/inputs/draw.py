@@ -14,10 +14,10 @@ from functools import cached_property
 
 import torch
 
-from trueport.load.job import Job, Leaf
+from trueport.load.job import Job, Leaf, sizes_in
 from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import in_order
-from trueport.verify.inputs.sizes import example_sizes, groups_of, size_plans
+from trueport.verify.inputs.sizes import groups_of, size_plans
 from trueport.verify.inputs.values import (
     Family,
     Filling,
@@ -150,7 +150,7 @@ def draw(
     `tied` sizes move together, `held` ones stay as in the example: what the exported file itself says of them.
     `nonfinite` asks for NaN and infinities among the floats; `named` are numbers of the model's own.
     """
-    example = example_sizes(job.leaves, example_values)
+    example = sizes_in(job.leaves, example_values)
     groups = groups_of(job.free_sizes, example, tied, held)
     room = Room(job.leaves, example_values)
     plans = size_plans(groups, example, extra_sizes, seed, named.lengths, room)
@@ -253,7 +253,7 @@ def _value(
     if is_number(leaf) and isinstance(example, bool | int | float):
         return draw_number(leaf, example, family, nth, named)
     if isinstance(example, torch.Tensor):
-        own = {axis.size.name for axis in leaf.axes.values()}
+        own = {name for axis in leaf.axes.values() for name in axis.names}
         others = tuple(size for name, size in sizes.items() if name not in own)
         rows = tuple(dict.fromkeys((*named.rows, *others)))  # an input may be the table that another looks up
         named = replace(named, others=others, rows=rows or tuple(sizes.values()))
@@ -295,5 +295,5 @@ class Room:
 def shape_at(leaf: Leaf, example: torch.Tensor, sizes: Mapping[str, int]) -> list[int]:
     shape = list(example.shape)
     for axis, size in leaf.axes.items():
-        shape[axis] = size.length(sizes[size.size.name])
+        shape[axis] = size.length(sizes)
     return shape

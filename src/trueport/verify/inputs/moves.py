@@ -173,7 +173,7 @@ def resized(leaves: Sequence[Leaf], values: Sequence[object], sizes: Mapping[str
         if isinstance(value, torch.Tensor) and leaf.axes:
             shape = list(value.shape)
             for axis, free in leaf.axes.items():
-                shape[axis] = free.length(sizes[free.size.name])
+                shape[axis] = free.length(sizes)
             if shape != list(value.shape):
                 value = draw_tensor(leaf, value, shape, Family.REPEATED, torch.Generator())
         result.append(value)

@@ -9,9 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-
-from trueport.load.job import FreeSize, Leaf
+from trueport.load.job import FreeSize
 
 Sizes = Mapping[str, int]
 
@@ -73,16 +71,6 @@ class SizePlan:
 
     sizes: dict[str, int]
     wanted: bool = False
-
-
-def example_sizes(leaves: Sequence[Leaf], values: Sequence[object]) -> dict[str, int]:
-    """The value of each free size in these inputs."""
-    found: dict[str, int] = {}
-    for leaf, value in zip(leaves, values, strict=True):
-        if isinstance(value, torch.Tensor):
-            for axis, size in leaf.axes.items():
-                found.setdefault(size.size.name, (value.shape[axis] - size.offset) // size.multiple)
-    return found
 
 
 def groups_of(

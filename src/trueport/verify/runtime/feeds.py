@@ -59,8 +59,8 @@ def held_sizes(job: Job, ports: Sequence[Port]) -> frozenset[str]:
 def _declared_sizes(job: Job, ports: Sequence[Port]) -> list[tuple[str, int | str | None]]:
     shapes = {port.name: port.shape for port in ports}
     return [
-        (axis.size.name, shapes[leaf.name][at])
+        (axis.formula, shapes[leaf.name][at])
         for leaf in job.inputs
         for at, axis in leaf.axes.items()
-        if axis.multiple == 1 and axis.offset == 0 and at < len(shapes.get(leaf.name, ()))
+        if axis.is_plain and at < len(shapes.get(leaf.name, ()))
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from trueport.load.formulas import computed, names_in
 from trueport.load.job import AxisSize, FreeSize, Job, Leaf
 from trueport.load.values import LeafKind
 from trueport.verify.runtime.open_lists import fits
@@ -78,20 +79,23 @@ def with_sizes_of(ports: Inputs, job: Job) -> Job:
         return job
     leaves = list(job.leaves)
     lengths: dict[str, int] = {}
-    for port, at in ports.pairs:
-        value = leaves[at].value
-        if not isinstance(value, torch.Tensor) or len(port.shape) != value.dim():
-            continue
-        axes: dict[int, AxisSize] = {}
-        for axis, size in enumerate(port.shape):
-            length = int(value.shape[axis])
-            if isinstance(size, int):
-                continue
-            name = size if size and size.isidentifier() and lengths.get(size, length) == length else ""
-            name = name or f"{leaves[at].name}_dim{axis}"
+    declared = [
+        (at, axis, size, int(value.shape[axis]))
+        for port, at in ports.pairs
+        if isinstance(value := leaves[at].value, torch.Tensor) and len(port.shape) == value.dim()
+        for axis, size in enumerate(port.shape)
+        if not isinstance(size, int)
+    ]
+    # Names first: a formula (`past + new`) speaks of them.
+    for at, axis, size, length in sorted(declared, key=lambda each: not (each[2] or "").isidentifier()):
+        names = names_in(size or "") or ()
+        if size and names and lengths.keys() >= set(names) and computed(size, lengths) == length:
+            free = AxisSize(size, tuple(map(FreeSize, names)))
+        else:
+            name = size if size and size.isidentifier() and size not in lengths else f"{leaves[at].name}_dim{axis}"
             lengths[name] = length
-            axes[axis] = AxisSize(FreeSize(name))
-        leaves[at] = dataclasses.replace(leaves[at], axes=axes)
+            free = AxisSize.of(FreeSize(name))
+        leaves[at] = dataclasses.replace(leaves[at], axes={**leaves[at].axes, axis: free})
     return dataclasses.replace(job, leaves=tuple(leaves))
 
 
