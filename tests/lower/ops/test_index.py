@@ -225,3 +225,8 @@ def test_bincount_with_weights():
 
 def test_an_index_that_holds_nothing_has_any_axes():
     faithful(lambda x, index: x.gather(0, index), torch.randn(5), torch.zeros(2, 0, dtype=torch.int64))
+
+
+def test_the_largest_in_any_order():
+    """Eager leaves the order open, and has one of its own: the call by itself was accused (TP812)."""
+    faithful(lambda x: x.topk(6, sorted=False).values.sum(-1), torch.randn(4, 33), free=({0},))

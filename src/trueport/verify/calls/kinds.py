@@ -239,6 +239,13 @@ def gives_any_of_ties(node: Node, at: int) -> bool:
     return at == 1 and name in _ANY_OF_TIES
 
 
+def axis_in_any_order(node: Node) -> int | None:
+    """The axis along which torch leaves the order of a result open: `topk(sorted=False)`."""
+    assert isinstance(node.op, OpOverload)
+    given = named_arguments(node) if base_name(node.op) == "topk" else {}
+    return None if given.get("sorted", True) else int(given.get("dim", -1))
+
+
 def draws_random(node: Node) -> bool:
     """Whether the call throws dice. Dropout does not, outside training."""
     assert isinstance(node.op, OpOverload)

@@ -13,7 +13,13 @@ from trueport.capture.graph import Graph, Value
 from trueport.verify.calls.call import Call
 from trueport.verify.calls.edges import Level, level_of
 from trueport.verify.calls.judging import differing
-from trueport.verify.calls.kinds import OperatorKind, exactness_of, gives_any_of_ties, named_arguments
+from trueport.verify.calls.kinds import (
+    OperatorKind,
+    axis_in_any_order,
+    exactness_of,
+    gives_any_of_ties,
+    named_arguments,
+)
 from trueport.verify.calls.piece import eager_on, feeds_of, graph_of
 from trueport.verify.calls.trials import TooLarge, Trial, trials
 from trueport.verify.runtime.onnx_program import Laboratory
@@ -166,6 +172,8 @@ def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: Tenso
         return
     if gives_any_of_ties(call.node, at):
         right, got = _where_they_point(call, trial, right), _where_they_point(call, trial, got)
+    if right.dim() and (axis := axis_in_any_order(call.node)) is not None:
+        right, got = right.sort(axis).values, got.sort(axis).values
     exactness = exactness_of(call.node, output if isinstance(output, Value) else Value(right.dtype, ()))
 
     def again(change: Callable[[torch.Tensor], torch.Tensor]) -> Sequence[torch.Tensor] | None:
