@@ -197,3 +197,8 @@ def test_no_places_to_look_at():
         return F.grid_sample(picture, places[kept][None, :, None], align_corners=False)[0, :, :, 0].t()
 
     faithful(forward, torch.randn(1, 3, 5, 5), torch.rand(4, 2), torch.randn(4), free=(None, {0}, {0}))
+
+
+def test_a_large_picture_made_smaller():
+    """The places between pixels are rounded by both, more so far from the corner: the call was accused (CrossViT)."""
+    faithful(lambda x: F.interpolate(x, (224, 224), mode="bicubic", align_corners=False), torch.randn(1, 3, 240, 240))

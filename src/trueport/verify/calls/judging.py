@@ -29,7 +29,13 @@ _ARITHMETIC_STEPS = 4
 
 
 def differing(
-    expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, at: int, again: Again, mixes: bool = False
+    expected: torch.Tensor,
+    got: torch.Tensor,
+    exactness: Exactness,
+    at: int,
+    again: Again,
+    mixes: bool = False,
+    position_error: float = 0.0,
 ) -> torch.Tensor | None:
     """The elements that differ, None where none does. `at` is which result of the call it is; `mixes`: each element of
     it is made of many, so that it is as exact as the largest are."""
@@ -43,7 +49,7 @@ def differing(
     if exactness is Exactness.EXACT:
         wrong = error > 0
         return wrong if bool(wrong.any()) else None
-    wrong = error > _allowed(expected.dtype, right, exactness)
+    wrong = error > _allowed(expected.dtype, right, exactness) + position_error
     if mixes:
         wrong &= error > tolerance_for(expected.dtype).allowed(right)
     if not bool(wrong.any()):

@@ -6,7 +6,7 @@ with the sizes of the model on moderate values, and compared as something that r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -128,6 +128,7 @@ LINEAR_ALGEBRA = names(
 answers. The check of the whole model measures it."""
 MASKED = names("softmax _softmax log_softmax _log_softmax _safe_softmax logsumexp scaled_dot_product_attention softmin")
 """Operators to which models give masked scores: -1e9, the lowest float or -inf in all of a row is nothing unusual."""
+_BETWEEN_PLACES = names("upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d")
 _ANY_OF_TIES = names("topk kthvalue median nanmedian mode")
 
 
@@ -237,6 +238,18 @@ def gives_any_of_ties(node: Node, at: int) -> bool:
     if name in ("sort", "argsort"):
         return at == (1 if name == "sort" else 0) and not named_arguments(node).get("stable")
     return at == 1 and name in _ANY_OF_TIES
+
+
+def position_error(node: Node, operands: Sequence[torch.Tensor]) -> float:
+    """How far a result may be off because both sides round the places between which they read: a place among n has
+    its last digits n times as far apart, and the result moves by that part of what its neighbours are apart."""
+    assert isinstance(node.op, OpOverload)
+    image = operands[0] if operands and base_name(node.op) in _BETWEEN_PLACES else None
+    if image is None or not image.is_floating_point() or not image.numel():
+        return 0.0
+    heights = image.abs()[image.isfinite()]
+    highest = float(heights.max()) if heights.numel() else 0.0
+    return 4 * torch.finfo(image.dtype).eps * max(image.shape[2:], default=1) * highest
 
 
 def axis_in_any_order(node: Node) -> int | None:

@@ -19,6 +19,7 @@ from trueport.verify.calls.kinds import (
     exactness_of,
     gives_any_of_ties,
     named_arguments,
+    position_error,
 )
 from trueport.verify.calls.piece import eager_on, feeds_of, graph_of
 from trueport.verify.calls.trials import TooLarge, Trial, trials
@@ -180,7 +181,8 @@ def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: Tenso
         found = _expected(call, trial, [change(tensor) for tensor in trial.tensors])
         return None if found is None or found[at].shape != right.shape else found
 
-    wrong = differing(right.detach(), got, exactness, at, again, mixes=call.kind is OperatorKind.OTHER)
+    between = position_error(call.node, trial.tensors)
+    wrong = differing(right.detach(), got, exactness, at, again, call.kind is OperatorKind.OTHER, between)
     if wrong is not None and call.kind is OperatorKind.POINTWISE:
         for other in _laid_out_otherwise(call, trial, at, right):
             also = differing(other, got, exactness, at, again)
