@@ -267,13 +267,13 @@ MODELS = [
             Mutant(
                 kinds.INDEX,
                 "one message per node",
-                attributes("ScatterND", reduction="none"),
+                attributes("ScatterElements", reduction="none"),
                 lambda: (torch.randn(3, 3), torch.tensor([0, 1, 2]), torch.tensor([1, 1, 1])),
             ),
             Mutant(
                 kinds.INDEX,
                 "largest message",
-                attributes("ScatterND", reduction="max"),
+                attributes("ScatterElements", reduction="max"),
                 lambda: (torch.randn(3, 3), torch.tensor([0, 1, 2]), torch.tensor([1, 1, 1])),
             ),
             Mutant(

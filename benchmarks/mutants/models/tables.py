@@ -232,7 +232,7 @@ MODELS = [
             Mutant(
                 kinds.INDEX,
                 "equal pairs count once",
-                attributes("ScatterND", reduction="none"),
+                attributes("ScatterElements", reduction="none"),
                 lambda: (torch.tensor([1, 2, 1, 2, 1, 2]),),
             ),
             Mutant(
