@@ -102,6 +102,12 @@ class Attempt:
         """Whether it left a counterexample."""
         return self.checked is not None and self.checked.kept is not None
 
+    def beside(self, others: Sequence[Diagnostic]) -> Attempt:
+        """With the errors of another attempt, at lines that have none yet: no failure hides behind another one's."""
+        lines = {finding.where for finding in self.found if finding.is_error}
+        more = [each for each in others if each.is_error and each.where not in lines]
+        return replace(self, found=(*self.found, *more))
+
     def carried(self) -> CarriedModel:
         if self.failed or self.model is None:
             raise ExportError(self.found, shown_functions(self.graph))
@@ -171,15 +177,15 @@ class Run:
 
     def _better_with_libraries(self, failed: Attempt, examined: Examined) -> Attempt:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
-        something is wrong. The failed attempt, and what it kept, where that is no better."""
+        something is wrong. Where that is no better, the failed attempt, what it kept, and what else was in the way."""
         evidence = self.options.checking.evidence
         options = replace(self.options, checking=replace(self.options.checking, evidence=None))
         try:
             again = replace(self, options=options)._attempt(examined, libraries=True)
-        except ExportError:
-            return failed
+        except ExportError as refused:
+            return failed.beside(refused.diagnostics)
         if again.failed:
-            return failed
+            return failed.beside(again.found)
         if evidence is not None and failed.kept:
             evidence.withdraw()
         return again

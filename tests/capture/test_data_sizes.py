@@ -261,3 +261,22 @@ def test_squeeze_of_a_free_axis_names_the_size_and_a_way_out(squeezed):
     assert found.code == "TP803" and 'Dim("x_dim1", min=2)' in found.fix
     never_one = ({1: torch.export.Dim("x_dim1", min=2)},)
     assert trueport.export(model, (x(3, 4),), dynamic_shapes=never_one).report.verified
+
+
+def test_attention_in_windows_as_large_as_a_branch_says():
+    """Whether a mask fits such a query is known only when the model runs, and changes nothing about the result (Swin)."""
+
+    def model(x, bias):
+        window = 4
+        if x.sum() > 100:
+            window = x.shape[0]
+        windows = x.reshape(-1, 1, window * window, 2)
+        return torch.nn.functional.scaled_dot_product_attention(windows, windows, windows, attn_mask=bias)
+
+    bias = torch.randn(1, 1, 16, 16)
+    assert_captured(
+        model,
+        (x(8, 8, 2), bias),
+        [(x(4, 12, 2), bias), (x(4, 4, 2) + 99, bias)],
+        dynamic_shapes=({0: FREE, 1: FREE}, None),
+    )

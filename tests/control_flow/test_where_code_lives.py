@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+import trueport
 from tests.control_flow import helpers_elsewhere
 from tests.control_flow.helpers_elsewhere import Base, accumulated, early, pairs, scaled, shouted
 from tests.control_flow.kept_alive import DOWN, ROWS, UP, assert_kept_alive, refused, rows
@@ -95,6 +96,35 @@ def test_a_library_whose_branch_on_a_free_size_matters(tmp_path, monkeypatch):
     )
     assert not program.report.diagnostics
     assert not kept.exists()  # the counterexample was one of the first attempt
+
+
+def test_a_library_that_keeps_a_dict_and_is_the_whole_model(tmp_path, monkeypatch):
+    """No line of the user's is on the stack when the dict is made (ViT, DINOv2, MobileViT)."""
+    source = """
+from torch import nn
+class Net(nn.Module):
+    def forward(self, x):
+        sizes = {"rows": x.shape[0]}
+        if sizes["rows"] == 4:
+            return x * 2
+        return x - sizes["rows"]
+"""
+    library = installed(tmp_path, monkeypatch, source)
+    example, *others = rows(4, 1, 7, 0)
+    assert_kept_alive(library.Net(), example, others, dynamic_shapes=ROWS, ifs=1, verify=True)
+
+
+def test_what_the_second_attempt_fails_with_is_told(tmp_path, monkeypatch):
+    source = (
+        "def pick(x):\n    if x.shape[0] > 3:\n        return x * 2\n    return x - 1\n"
+        "def kinds(x):\n    y = x\n    if x.shape[0] > 5:\n        y = [x]\n    return y[0] * 2\n"
+    )
+    library = installed(tmp_path, monkeypatch, source)
+    with pytest.raises(trueport.ExportError) as caught:
+        trueport.export(lambda x: (library.pick(x), library.kinds(x)), *rows(4), dynamic_shapes=ROWS)
+    found = [each for each in caught.value.diagnostics if each.is_error]
+    assert "TP103" in {each.code for each in found}
+    assert {each.code for each in found} & {"TP803", "TP805"}
 
 
 def test_nested_functions_and_closures():

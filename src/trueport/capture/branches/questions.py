@@ -227,8 +227,8 @@ class Questions(ABC):
         return found
 
     def _site(self) -> tuple[str, int]:
-        """The file and the line of the user's that run just now."""
-        frame = next(self.tracer.places.users_frames())
+        """The file and the line that run just now: the user's, or those of a library that is traced."""
+        frame = next(self.tracer.places.traced_frames())
         return frame.f_code.co_filename, frame.f_lineno
 
     def is_table_here(self) -> bool:

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trueport.capture.decompositions.registry import decomposes, holds_symbol, sizes_of
+from trueport.torch_internals.symbolic import has_hint
 
 aten = torch.ops.aten
 _IN_FAST_LAYER = ContextVar("_IN_FAST_LAYER", default=False)
@@ -182,10 +183,19 @@ def _by_traced_scale(
 
 @sizes_of(aten.scaled_dot_product_attention.default)
 def _attention_sizes(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *settings: Any, **options: Any
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    *settings: Any,
+    **options: Any,
 ) -> torch.Tensor:
-    """Torch's kernel does not look whether there is a value for each key, and reads beyond the end otherwise."""
+    """Torch's kernel does not look whether there is a value for each key, and reads beyond the end otherwise. It does
+    look whether a mask fits, which changes nothing about the result, and cannot be told of every mask."""
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"attention over {key.shape[-2]} keys and {value.shape[-2]} values")
-    result: torch.Tensor = aten.scaled_dot_product_attention.default(query, key, value, *settings, **options)
+    sizes = (*query.shape, *key.shape, *(() if attn_mask is None else attn_mask.shape))
+    if any(isinstance(size, torch.SymInt) and not has_hint(size) for size in sizes):
+        attn_mask = None
+    result: torch.Tensor = aten.scaled_dot_product_attention.default(query, key, value, attn_mask, *settings, **options)
     return result

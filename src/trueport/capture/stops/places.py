@@ -65,6 +65,10 @@ class Places:
             yield frame
             frame = frame.f_back
 
+    def traced_frames(self) -> Iterator[FrameType]:
+        """The frames of the model's code, the user's own and that of libraries, innermost first."""
+        return (frame for frame in self.outwards() if not self.is_foreign(frame.f_code))
+
     def users_frames(self) -> Iterator[FrameType]:
         """The frames of the user's own code, innermost first."""
         return (frame for frame in self.outwards() if self._is_users(frame.f_code))
