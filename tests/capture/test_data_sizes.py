@@ -264,7 +264,7 @@ def test_squeeze_of_a_free_axis_names_the_size_and_a_way_out(squeezed):
 
 
 def test_attention_in_windows_as_large_as_a_branch_says():
-    """Whether a mask fits such a query is known only when the model runs, and changes nothing about the result (Swin)."""
+    """Whether a mask fits such a query only the run tells, and it changes nothing about the result (Swin)."""
 
     def model(x, bias):
         window = 4

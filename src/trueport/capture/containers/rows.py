@@ -339,7 +339,7 @@ class Rows:
         """The items in the other order."""
         if any(column.is_packed for column in self.shape.columns):
             raise NotAlike
-        return Rows(self.shape, tuple(tensor.flip(0) for tensor in self.read().tensors))
+        return Rows(self.shape, tuple(held_together(tensor.flip(0), [tensor]) for tensor in self.read().tensors))
 
     def whole_and_lengths(self) -> tuple[torch.Tensor, int, torch.Tensor] | None:
         """Pieces of one tensor: all of it, the axis along which it is to be cut, and how long each is; None where that
