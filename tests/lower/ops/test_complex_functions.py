@@ -49,7 +49,8 @@ def same_as_eager(function, z):
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_function_on_the_plane(function):
-    same_as_eager(function, GRID)
+    # Eager's log2 of 0 is -inf in its code for vectors, and -inf+nanj in its code for single numbers.
+    same_as_eager(function, GRID[GRID != 0] if function is torch.log2 else GRID)
 
 
 @pytest.mark.parametrize("function", ARITHMETIC.values(), ids=ARITHMETIC)
