@@ -70,7 +70,7 @@ class TestFormulas:
         [
             ("s", "p + s", {"p": 5, "s": 7, "long": 12}),
             (Dim("s", min=3), "s+p", {"p": 5, "s": 7, "long": 12}),
-            ("s", "p*(s - 3) - 1", {"p": 5, "s": 7, "long": 19}),
+            ("s", "p*s//2 + 2", {"p": 5, "s": 7, "long": 19}),
             ("s", "s//2 + 7", {"p": 2, "s": 7, "long": 10}),
         ],
     )
@@ -97,6 +97,11 @@ class TestFormulas:
         [
             ("p + s + 1", "axis 0 of batch is declared to be p [+] s [+] 1, which is 12 for p = 2, s = 9, but is 11"),
             ("p + q//4", "axis 0 of batch is declared to be p [+] q//4, and nothing tells q"),
+            ("s - p", "axis 0 of batch: 's - p' is no formula of sizes"),
+            ("s//p", "axis 0 of batch: 's//p' is no formula of sizes"),
+            ("s//0", "axis 0 of batch: 's//0' is no formula of sizes"),
+            ("max(p, s)", "is no formula of sizes"),
+            ("s - 3", "axis 0 of batch is declared to be s - 3, which is -3 where s is 0"),
         ],
     )
     def test_what_the_example_contradicts(self, text: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 A mask is as long as the past and the new tokens together, and only the user knows that. A formula is read once, and
 answers for whole numbers and for symbols of a trace alike. Read backwards, the lengths of an example tell its sizes.
+It grows with its sizes: only numbers are subtracted and divided by, so that it is nowhere less than at the lowest.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ def _parsed(text: str) -> ast.expr | None:
 
 def _is_formula(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
+        if isinstance(node.op, (ast.FloorDiv, ast.Sub)) and not (
+            isinstance(node.right, ast.Constant) and node.right.value
+        ):
+            return False
         return type(node.op) in _OPERATORS and _is_formula(node.left) and _is_formula(node.right)
     if isinstance(node, ast.Constant):
         return type(node.value) is int

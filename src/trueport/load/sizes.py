@@ -7,6 +7,7 @@ size. What the example contradicts is refused here, where the argument and the a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -207,7 +208,9 @@ class SizeBook:
         if isinstance(declared, _HINT):
             return self._hinted(leaf, axis, declared, length, at)
         if isinstance(declared, Dim) and hasattr(declared, "root"):  # derived: 2 * Dim("half") + 1
-            return self._meet(_derived(declared), length, at)
+            derived = self._meet(_derived(declared), length, at)
+            self._refuse_negative(derived, at)
+            return derived
         if isinstance(declared, Dim):
             return self._meet(AxisSize.of(_of_dim(declared)), length, at)
         raise usage_error(
@@ -217,14 +220,30 @@ class SizeBook:
 
     def _named_axis(self, text: str, length: int, at: str) -> AxisSize:
         """A name; or a formula, where it speaks of one size or of a size that has a name: `batch-size` is a name."""
-        names = names_in(text) or ()
-        if text in names or not (len(names) == 1 or any(name in self._named for name in names)):
+        names = names_in(text)
+        mentioned = re.findall(r"[^\W\d]\w*", text)
+        if names is None and any(name in self._named for name in mentioned):
+            raise usage_error(
+                f"{at}: {text!r} is no formula of sizes",
+                fix="add and multiply sizes, subtract and divide (//) by numbers, or give the axis a name of its own",
+            )
+        if not names or text in names or not (len(names) == 1 or any(name in self._named for name in names)):
             return self._meet(AxisSize.of(FreeSize(text)), length, at)
         axis = AxisSize(text, tuple(self._named.get(name, FreeSize(name)) for name in names))
+        self._refuse_negative(axis, at)
         if len(names) == 1 and tells_its_size(text, *names):
             return self._meet(axis, length, at)
         self._formulas.append((axis, length, at))
         return axis
+
+    def _refuse_negative(self, axis: AxisSize, at: str) -> None:
+        lowest = axis.length({size.name: size.minimum for size in axis.sizes})
+        if lowest < 0:
+            name, low = axis.sizes[0].name, axis.sizes[0].minimum
+            raise usage_error(
+                f"{at} is declared to be {axis.formula}, which is {lowest} where {name} is {low}",
+                fix=f'give {name} a range that begins higher: Dim("{name}", min={low + 1}), --dim {name}={low + 1}..',
+            )
 
     def _hinted(self, leaf: FoundLeaf, axis: int, hint: Any, length: int, at: str) -> AxisSize | None:
         if hint.type == Dim.STATIC.type:

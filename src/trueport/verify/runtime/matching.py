@@ -89,7 +89,7 @@ def with_sizes_of(ports: Inputs, job: Job) -> Job:
     # Names first: a formula (`past + new`) speaks of them.
     for at, axis, size, length in sorted(declared, key=lambda each: not (each[2] or "").isidentifier()):
         names = names_in(size or "") or ()
-        if size and names and lengths.keys() >= set(names) and computed(size, lengths) == length:
+        if size and names and _is_formula_here(size, names, lengths, length):
             free = AxisSize(size, tuple(map(FreeSize, names)))
         else:
             name = size if size and size.isidentifier() and size not in lengths else f"{leaves[at].name}_dim{axis}"
@@ -97,6 +97,12 @@ def with_sizes_of(ports: Inputs, job: Job) -> Job:
             free = AxisSize.of(FreeSize(name))
         leaves[at] = dataclasses.replace(leaves[at], axes={**leaves[at].axes, axis: free})
     return dataclasses.replace(job, leaves=tuple(leaves))
+
+
+def _is_formula_here(text: str, names: Sequence[str], lengths: Mapping[str, int], length: int) -> bool:
+    """Whether it is one of sizes that are known, has the length of the example, and is nowhere negative."""
+    known = all(name in lengths for name in names)
+    return known and computed(text, lengths) == length and computed(text, dict.fromkeys(names, 0)) >= 0
 
 
 def with_fixed_numbers(job: Job, missing: Sequence[Leaf]) -> Job:
