@@ -1,0 +1,103 @@
+"""Files that we write, in other releases of ONNX Runtime: do they load, and give what eager gave?"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import trueport
+from benchmarks import case_files, results
+from benchmarks.judge import judge_answers, references_of
+from benchmarks.leaves import named_leaves
+from benchmarks.matrix.ledger import Ledger, Outcome, Row
+from benchmarks.matrix.venvs import ROOT, Venv, venv
+from benchmarks.runtime import OnnxModel
+from trueport.api import DEFAULT_OPSET
+from trueport.lower.opsets import LOWEST
+
+OPSETS = (DEFAULT_OPSET, LOWEST)
+PYTHON = "3.11"
+"""The last Python for which all of these runtimes have wheels."""
+
+
+def measure(releases: Sequence[str], ledger: Ledger, fresh: bool) -> None:
+    """By this process's own torch, and then without any."""
+    todo = [release for release in releases if fresh or any(_row(ledger, release, opset) is None for opset in OPSETS)]
+    if not todo:
+        return
+    with TemporaryDirectory(prefix="trueport-matrix-") as folder:
+        for opset in OPSETS:
+            for case in _exported():
+                _write(case, opset, Path(folder, str(opset), f"{case.suite}.{case.name}"))
+        for release in todo:
+            with venv(PYTHON) as made:
+                made.install("onnxruntime" if release == "newest" else f"onnxruntime=={release}.*", _numpy_for(release))
+                versions = {name: made.version(name) for name in ("onnxruntime", "numpy")}
+                for opset in OPSETS:
+                    found = _run(made, Path(folder, str(opset)))
+                    commit = results.circumstances()["commit"]
+                    row = Row(f"onnxruntime {release}", f"opset {opset}", found, versions, commit)
+                    ledger.keep(row)
+                    print(row.setting, row.part, len(found), file=sys.stderr, flush=True)
+
+
+def _row(ledger: Ledger, release: str, opset: int) -> Row | None:
+    return ledger.get(f"onnxruntime {release}", f"opset {opset}")
+
+
+def _numpy_for(release: str) -> str:
+    """Runtimes before 1.19 were built for numpy 1."""
+    return "numpy<2" if release != "newest" and tuple(map(int, release.split("."))) < (1, 19) else "numpy"
+
+
+def _exported() -> Iterator[case_files.Case]:
+    for suite in case_files.SUITES:
+        yield from (case for case in case_files.read(suite) if case.expect == "export")
+
+
+def _write(case: case_files.Case, opset: int, folder: Path) -> None:
+    """The file, what it is given at each call, and what eager gives. A case that is refused is left out of both."""
+    folder.mkdir(parents=True)
+    subject = case.subject
+    references = references_of(subject)
+    calls = [subject.inputs, *subject.more]
+    leaves = [named_leaves(subject.model, args, kwargs) for args, kwargs in calls]
+    args, kwargs = subject.inputs
+    options: dict[str, Any] = {"kwargs": kwargs, "dynamic_shapes": subject.dynamic_shapes, "opset_version": opset}
+    trueport.export(subject.model, args, str(folder / "model.onnx"), **options)
+    model = OnnxModel(folder / "model.onnx")
+    for number, call in enumerate(leaves):
+        np.savez(folder / f"given-{number}.npz", **model.feed(call))
+    (folder / "expected.pickle").write_bytes(pickle.dumps((references, subject.tolerance)))
+
+
+def _run(made: Venv, files: Path) -> dict[str, Outcome]:
+    with TemporaryDirectory(prefix="trueport-matrix-") as copied:
+        folder = Path(copied, "files")
+        shutil.copytree(files, folder)
+        done = made.run(str(ROOT / "benchmarks" / "matrix" / "alone.py"), str(folder), limit=1800)
+        if done.returncode:
+            raise RuntimeError(f"onnxruntime ended with {done.returncode}: {done.stderr[-2000:]}")
+        return {each.name: _outcome(each) for each in sorted(folder.iterdir())}
+
+
+def _outcome(folder: Path) -> Outcome:
+    references, tolerance = pickle.loads((folder / "expected.pickle").read_bytes())
+    answers = [_answer(folder, number) for number in range(len(list(folder.glob("given-*.npz"))))]
+    verdict, why = judge_answers(answers, references, tolerance)
+    return Outcome(verdict.value, why)
+
+
+def _answer(folder: Path, number: int) -> Any:
+    said = folder / f"said-{number}.txt"
+    if said.exists():
+        return said.read_text()
+    with np.load(folder / f"gave-{number}.npz") as arrays:
+        return list(arrays.values())
