@@ -59,7 +59,7 @@ def _cases(suite: str, venv: Venv) -> dict[str, Outcome]:
     return found
 
 
-def _tests(paths: Sequence[str], venv: Venv) -> dict[str, Outcome]:
+def run_tests(paths: Sequence[str], venv: Venv) -> dict[str, Outcome]:
     """Pytest, again after each test that ended the process."""
     written = venv.folder / "outcomes.jsonl"
     written.unlink(missing_ok=True)
@@ -84,9 +84,9 @@ def parts_of(setting: Setting) -> Mapping[str, Part]:
     parts: dict[str, Part] = {"canary": partial(_inside, "canary")}
     parts |= {suite: partial(_cases, suite) for suite in case_files.SUITES}
     if setting.lowest:
-        return parts | {"tests": partial(_tests, LOWEST_TESTS)}
+        return parts | {"tests": partial(run_tests, LOWEST_TESTS)}
     return parts | {
-        "control flow": partial(_tests, ("tests/control_flow",)),
+        "control flow": partial(run_tests, ("tests/control_flow",)),
         "operators": partial(_inside, "operators"),
     }
 
