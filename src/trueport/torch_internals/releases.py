@@ -7,7 +7,6 @@ is no longer supported, the old form goes, and the function with it.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from types import SimpleNamespace
 from typing import Any
@@ -53,11 +52,20 @@ def linear_cross_entropy() -> tuple[Callable[..., torch.Tensor], ...]:
     return (F.linear_cross_entropy,) if _RELEASE >= (2, 13) else ()
 
 
-_LOCK = threading.RLock()
-
-
 @contextlib.contextmanager
-def one_trace_at_a_time() -> Iterator[None]:
-    """Up to 2.11, the process dies where two threads use fake tensors: there the second waits for the first."""
-    with contextlib.nullcontext() if _RELEASE >= (2, 12) else _LOCK:
+def guard_of_no_thread() -> Iterator[None]:
+    """Fake tensors may be used on a thread that ends.
+
+    Where a CUDA build finds no GPU, they replace torch's guard of the device. Up to 2.11 the new one belongs to the
+    thread that used them first, and the process dies when that has ended and another uses some (pytorch#178950). A
+    trace needs no such guard, and makes none there.
+    """
+    if _RELEASE >= (2, 12):
         yield
+        return
+    make = torch._C._ensureCUDADeviceGuardSet
+    torch._C._ensureCUDADeviceGuardSet = lambda: None
+    try:
+        yield
+    finally:
+        torch._C._ensureCUDADeviceGuardSet = make
