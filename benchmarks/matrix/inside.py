@@ -14,6 +14,8 @@ SHARE, SAMPLES = 4, 2
 """The sample of operators: those of OpInfo with float32 whose name hashes (crc32) to 0 modulo SHARE, and the first
 SAMPLES samples of each. By hash, so that an operator which a release adds does not move the others."""
 
+LEFT_OUT = {"linalg.cond": "the check runs it at sizes for which the runtime takes a minute: the clock would decide"}
+
 
 def canary() -> dict[str, Outcome]:
     """`torch_internals/contract.py`, thing by thing."""
@@ -34,9 +36,9 @@ def operators() -> dict[str, Outcome]:
     from benchmarks.ops.worker import Task, watched
 
     found = {}
-    with watched(seconds=60.0) as worker:
+    with watched(seconds=600.0) as worker:
         for name in sorted(samples.operators("float32")):
-            if zlib.crc32(name.encode()) % SHARE:
+            if zlib.crc32(name.encode()) % SHARE or name in LEFT_OUT:
                 continue
             for outcome in worker.run(Task(name, "float32", True, "trueport", SAMPLES)):
                 verdict = " ".join(filter(None, (outcome.verdict, outcome.code)))

@@ -44,7 +44,8 @@ def text(ledger: Ledger) -> str:
         "`make matrix`, `make matrix-lowest`; each setting in a venv of its own. The parts: the canary "
         "(`torch_internals/contract.py`), the shared seeds and reports (`python -m benchmarks.cases --no-peers`), all "
         "of `tests/control_flow`, and a sample of torch's own operator samples (OpInfo, float32, free sizes; operators "
-        f"whose name has crc32 divisible by {inside.SHARE}, the first {inside.SAMPLES} samples of each). With the "
+        f"whose name has crc32 divisible by {inside.SHARE}, the first {inside.SAMPLES} samples of each"
+        f"{''.join(f'; without `{name}`: {why}' for name, why in inside.LEFT_OUT.items())}). With the "
         f"lowest dependencies the tests are {', '.join(f'`{path}`' for path in parts.LOWEST_TESTS)}.",
         f"In brackets: how many differ from {REFERENCE.title}.",
         _table(torch_rows, ledger),
