@@ -64,10 +64,9 @@ def run_tests(paths: Sequence[str], venv: Venv) -> dict[str, Outcome]:
     written = venv.folder / "outcomes.jsonl"
     written.unlink(missing_ok=True)
     asked = replace(venv, environment=venv.environment | {"TRUEPORT_OUTCOMES": str(written)})
+    words = ("-q", "-p", "benchmarks.matrix.outcomes", "-p", "no:cacheprovider", "--continue-on-collection-errors")
     while True:
-        done = asked.run(
-            "-m", "pytest", "-q", "-p", "benchmarks.matrix.outcomes", "-p", "no:cacheprovider", *paths, limit=LIMIT
-        )
+        done = asked.run("-m", "pytest", *words, *paths, limit=LIMIT)
         found = outcomes.read(written)
         died = [name for name, (outcome, _) in found.items() if outcome == outcomes.BEGAN]
         if not died:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import shutil
 import sys
@@ -33,9 +34,8 @@ def measure(releases: Sequence[str], ledger: Ledger, fresh: bool) -> None:
     if not todo:
         return
     with TemporaryDirectory(prefix="trueport-matrix-") as folder:
-        for opset in OPSETS:
-            for case in _exported():
-                _write(case, opset, Path(folder, str(opset), f"{case.suite}.{case.name}"))
+        for case in _exported():
+            _write(case, Path(folder))
         for release in todo:
             with venv(PYTHON) as made:
                 made.install("onnxruntime" if release == "newest" else f"onnxruntime=={release}.*", _numpy_for(release))
@@ -62,20 +62,25 @@ def _exported() -> Iterator[case_files.Case]:
         yield from (case for case in case_files.read(suite) if case.expect == "export")
 
 
-def _write(case: case_files.Case, opset: int, folder: Path) -> None:
-    """The file, what it is given at each call, and what eager gives. A case that is refused is left out of both."""
-    folder.mkdir(parents=True)
+def _write(case: case_files.Case, folder: Path) -> None:
+    """The files, what they are given at each call, and what eager gives.
+
+    Eager is asked once in a process: after the judge's mode has seen it, dynamo refuses the user's `torch.cond`.
+    """
     subject = case.subject
     references = references_of(subject)
     calls = [subject.inputs, *subject.more]
     leaves = [named_leaves(subject.model, args, kwargs) for args, kwargs in calls]
-    args, kwargs = subject.inputs
-    options: dict[str, Any] = {"kwargs": kwargs, "dynamic_shapes": subject.dynamic_shapes, "opset_version": opset}
-    trueport.export(subject.model, args, str(folder / "model.onnx"), **options)
-    model = OnnxModel(folder / "model.onnx")
-    for number, call in enumerate(leaves):
-        np.savez(folder / f"given-{number}.npz", **model.feed(call))
-    (folder / "expected.pickle").write_bytes(pickle.dumps((references, subject.tolerance)))
+    for opset in OPSETS:
+        own = folder / str(opset) / f"{case.suite}.{case.name}"
+        own.mkdir(parents=True)
+        args, kwargs = copy.deepcopy(subject.inputs)
+        options: dict[str, Any] = {"dynamic_shapes": subject.dynamic_shapes, "opset_version": opset}
+        trueport.export(copy.deepcopy(subject.model), args, str(own / "model.onnx"), kwargs=kwargs, **options)
+        model = OnnxModel(own / "model.onnx")
+        for number, call in enumerate(leaves):
+            np.savez(own / f"given-{number}.npz", **model.feed(call))
+        (own / "expected.pickle").write_bytes(pickle.dumps((references, subject.tolerance)))
 
 
 def _run(made: Venv, files: Path) -> dict[str, Outcome]:

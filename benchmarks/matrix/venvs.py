@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements.lock"
 FOR_TORCH = ("filelock", "typing_extensions", "setuptools", "sympy", "networkx", "jinja2", "fsspec")
 """What `import torch` needs; its other dependencies are for a GPU."""
-FOR_TESTS = ("pytest", "hypothesis", "expecttest", "psutil")
+FOR_TESTS = ("pytest", "hypothesis", "expecttest", "psutil", "jsonschema")
 
 
 class SetupError(Exception):
