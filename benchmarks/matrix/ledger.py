@@ -54,6 +54,3 @@ class Ledger:
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps([asdict(one) for one in self], indent=0))
         new.replace(self._path)  # a run that is killed here leaves the old one
-
-    def forget(self, setting: str, part: str) -> None:
-        self._rows.pop((setting, part), None)

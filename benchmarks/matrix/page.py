@@ -56,7 +56,8 @@ def text(ledger: Ledger) -> str:
             f"The files that {REFERENCE.title} writes for the seeds and reports that export, with the opset that is "
             "the default and with the lowest one, loaded without torch and compared with what eager gave.",
             results.table(
-                ["runtime", "numpy", *dict.fromkeys(row.part for row in runtime_rows)], _runtime_lines(runtime_rows)
+                ["runtime", "numpy", *dict.fromkeys(row.part for row in runtime_rows)],
+                list(_runtime_lines(runtime_rows)),
             ),
         ]
     sections += ["## Differences", *(_differences(row, ledger) for row in torch_rows), *map(_not_good, runtime_rows)]
@@ -101,7 +102,7 @@ def _differences(row: Row, ledger: Ledger) -> str:
 
 def _not_good(row: Row) -> str:
     """Of what has nothing to be compared with."""
-    bad = {name: outcome for name, outcome in row.outcomes.items() if not parts.good(row.part, outcome)}
+    bad = {name: outcome for name, outcome in row.outcomes.items() if not parts.good(outcome)}
     if not bad:
         return ""
     lines = [f"- `{name}`: {outcome.verdict}. {' '.join(outcome.detail.split())}" for name, outcome in bad.items()]

@@ -79,7 +79,7 @@ def _write(case: case_files.Case, folder: Path) -> None:
         trueport.export(copy.deepcopy(subject.model), args, str(own / "model.onnx"), kwargs=kwargs, **options)
         model = OnnxModel(own / "model.onnx")
         for number, call in enumerate(leaves):
-            np.savez(own / f"given-{number}.npz", **model.feed(call))
+            np.savez(own / f"given-{number}.npz", **model.feed(call))  # type: ignore[arg-type]
         (own / "expected.pickle").write_bytes(pickle.dumps((references, subject.tolerance)))
 
 
