@@ -103,6 +103,9 @@ torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr
 torch.fx.experimental.symbolic_shapes.ShapeEnv.guarding_hint_or_throw.cache_clear | torch.fx.experimental.symbolic_shapes.ShapeEnv.size_hint.cache_clear
 torch.fx.experimental.symbolic_shapes.ShapeEnv.has_guarding_hint.cache_clear | torch.fx.experimental.symbolic_shapes.ShapeEnv.has_hint.cache_clear
 torch.fx.experimental.symbolic_shapes.ShapeEnv.is_unbacked_symint
+torch.fx.experimental.symbolic_shapes.guard_or_false
+torch.fx.experimental.symbolic_shapes.statically_known_true
+torch.fx.experimental.symbolic_shapes.sym_and
 torch.nn.attention.flex_attention._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
 torch.nn.attention.flex_attention.flex_attention_hop
 torch.utils._mode_utils.no_dispatch
