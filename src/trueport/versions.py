@@ -25,7 +25,7 @@ NEEDED: Mapping[str, str] = {
     "torch": ">=2.10,<2.16",
     "onnx": ">=1.20",
     "onnx-ir": ">=1.1",
-    "onnxruntime": ">=1.23",
+    "onnxruntime": ">=1.27",
     "numpy": ">=1.26",
 }
 """As in pyproject.toml (a test compares them); pip can be talked out of them, and a later install can break them."""
