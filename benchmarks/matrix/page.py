@@ -105,7 +105,10 @@ def _not_good(row: Row) -> str:
     bad = {name: outcome for name, outcome in row.outcomes.items() if not parts.good(outcome)}
     if not bad:
         return ""
-    lines = [f"- `{name}`: {outcome.verdict}. {' '.join(outcome.detail.split())}" for name, outcome in bad.items()]
+    lines = []
+    for name, outcome in bad.items():
+        why = reason_for(row.setting, row.part, name) or outcome.detail
+        lines.append(f"- `{name}`: {outcome.verdict}. {' '.join(why.split())}".rstrip())
     return "\n".join([f"### {row.setting}: {row.part}, {len(bad)} of {len(row.outcomes)}", "", *lines])
 
 
