@@ -1,12 +1,14 @@
 # `make demo` and `make test` do all of their own set-up: a .venv, made once, remade when requirements.lock changes.
+# `PYTHON=3.12`, a release, is for `make matrix`: the .venv is not made of it.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+INTERPRETER := $(if $(filter 3.%,$(PYTHON)),python3,$(PYTHON))
 
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak large clean
+.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak large matrix matrix-lowest clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -45,6 +47,16 @@ sweep-ops: $(READY)
 sweep-edges: $(READY)
 	$(BIN)/python -m benchmarks.edges $(EDGES)
 
+# make matrix TORCH="2.12 2.14" PYTHON=3.12: releases of torch in venvs of their own, 1 GB to fetch and a quarter of an hour
+# each. Goes on where it stopped; MATRIX="--fresh" measures again, MATRIX="--parts canary seeds" a part.
+TORCH ?= 2.10 2.11 2.12 2.13 2.14 2.15
+matrix: $(READY)
+	$(BIN)/python -m benchmarks.matrix --torch $(TORCH) $(if $(filter 3.%,$(PYTHON)),--python $(PYTHON)) $(MATRIX)
+
+# The lowest versions of all other dependencies, and the files that we write in other runtimes.
+matrix-lowest: $(READY)
+	$(BIN)/python -m benchmarks.matrix --lowest --runtimes 1.17 1.20 1.23 newest $(MATRIX)
+
 # make fuzz N=3000 SEED=7: that many random programs; failing ones are kept in build/fuzz
 N ?= 300
 SEED ?= 0
@@ -65,8 +77,8 @@ clean:
 $(READY): requirements.lock pyproject.toml
 	@if ! cmp -s requirements.lock .venv/requirements.lock; then \
 		set -e; echo "making .venv (once; a few minutes)"; \
-		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trueport needs Python 3.11 or newer")'; \
-		rm -rf .venv; $(PYTHON) -m venv .venv; \
+		$(INTERPRETER) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trueport needs Python 3.11 or newer")'; \
+		rm -rf .venv; $(INTERPRETER) -m venv .venv; \
 		$(BIN)/python -m pip install -q -c requirements.lock "$$(grep '^torch==' requirements.lock)"; \
 		$(BIN)/python -m pip install -q -r requirements.lock; \
 		cp requirements.lock .venv/requirements.lock; \

@@ -21,6 +21,8 @@ from benchmarks.leaves import Leaf, flatten, named_leaves
 from benchmarks.runtime import OnnxModel
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+References = Sequence[list[list[Leaf] | None]]
+"""The answers to each call, once for each way of eager's that counts."""
 
 
 class Verdict(StrEnum):
@@ -63,11 +65,7 @@ class Judgement:
 def judge(subject: Subject, exporter: str, folder: Path, phase: Callable[[str], None]) -> Judgement:
     """Export and compare. `phase` tells the watching parent how far we came, should this process die."""
     # The calls that eager answers come first, so that nothing an exporter leaves behind can touch the reference.
-    references = [eager_answers(subject, grad) for grad in ((False, True) if subject.either_grad_mode else (False,))]
-    with FirstOfEquals() as choice:
-        settled = eager_answers(subject)
-    if choice.met:
-        references.append(settled)
+    references = references_of(subject)
     phase("export")
     path = folder / "model.onnx"
     args, kwargs = copy.deepcopy(subject.inputs)
@@ -85,7 +83,17 @@ def judge(subject: Subject, exporter: str, folder: Path, phase: Callable[[str], 
     return Judgement(verdict, detail.replace(f"{folder}/", ""), cpu_seconds=spent)
 
 
-def judge_file(path: Path, subject: Subject, references: Sequence[list[list[Leaf] | None]]) -> tuple[Verdict, str]:
+def references_of(subject: Subject) -> References:
+    """What eager gives for all calls, in each way that counts."""
+    references = [eager_answers(subject, grad) for grad in ((False, True) if subject.either_grad_mode else (False,))]
+    with FirstOfEquals() as choice:
+        settled = eager_answers(subject)
+    if choice.met:
+        references.append(settled)
+    return references
+
+
+def judge_file(path: Path, subject: Subject, references: References) -> tuple[Verdict, str]:
     """Run the file on every call and compare with each reference; one reference that agrees throughout is enough."""
     try:
         model = OnnxModel(path)
@@ -97,7 +105,14 @@ def judge_file(path: Path, subject: Subject, references: Sequence[list[list[Leaf
             answers.append(model(named_leaves(subject.model, args, kwargs)))
         except Exception as error:  # noqa: BLE001 as above: all mean "does not run"
             answers.append(_brief(error))
-    judged = [_agreement(answers, reference, subject.tolerance) for reference in references]
+    return judge_answers(answers, references, subject.tolerance)
+
+
+def judge_answers(
+    answers: list[list[Array] | str], references: References, tolerance: Tolerance | None
+) -> tuple[Verdict, str]:
+    """One list of outputs for each call, or why there is none; one reference that agrees throughout is enough."""
+    judged = [_agreement(answers, reference, tolerance) for reference in references]
     order = (Verdict.FAITHFUL, Verdict.INVALID, Verdict.SILENT)
     return min(judged, key=lambda one: order.index(one[0]))
 

@@ -42,12 +42,16 @@ class OnnxModel:
         self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def __call__(self, leaves: Sequence[tuple[str, Leaf]]) -> list[Array]:
-        feed = {i.name: _as_array(leaf, i.type, i.shape) for i, leaf in self._pair(leaves)}
+        feed = self.feed(leaves)
         names = [output.name for output in self._session.get_outputs()]
         if not self._has_bfloat16():
             return list(_flat_arrays(self._session.run(names, feed)))
         values = {name: _as_value(array) for name, array in feed.items()}
         return [_read(value) for value in self._session.run_with_ort_values(names, values)]
+
+    def feed(self, leaves: Sequence[tuple[str, Leaf]]) -> dict[str, Array]:
+        """What the runtime is given, by the names of the file's inputs."""
+        return {i.name: _as_array(leaf, i.type, i.shape) for i, leaf in self._pair(leaves)}
 
     def _has_bfloat16(self) -> bool:
         """numpy has no such dtype, and so the plain way in and out of the runtime does not either."""

@@ -50,7 +50,6 @@ from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
-from trueport.torch_internals.releases import one_trace_at_a_time
 from trueport.verify.assumed.judge import judge_trace
 from trueport.verify.assumed.sizes import TraceJudged
 from trueport.verify.distribution import check_distribution
@@ -216,7 +215,7 @@ class Run:
         return examined
 
     def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
-        with self.watch.stage("capture"), one_trace_at_a_time(), uncollected():
+        with self.watch.stage("capture"), uncollected():
             try:
                 return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
             except ExportError as refused:

@@ -22,10 +22,10 @@ from trueport.diagnostics.rules.tp603_untested_torch import UntestedTorch
 from trueport.errors import UsageError
 
 NEEDED: Mapping[str, str] = {
-    "torch": ">=2.12,<2.14",
+    "torch": ">=2.10,<2.16",
     "onnx": ">=1.20",
     "onnx-ir": ">=1.1",
-    "onnxruntime": ">=1.23",
+    "onnxruntime": ">=1.27",
     "numpy": ">=1.26",
 }
 """As in pyproject.toml (a test compares them); pip can be talked out of them, and a later install can break them."""

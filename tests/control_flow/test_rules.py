@@ -163,6 +163,15 @@ def test_exports_of_the_same_function_on_two_threads():
         assert torch.equal(program(DOWN), branching(DOWN))
 
 
+def test_exports_after_a_thread_that_exported_has_ended():
+    """Up to torch 2.11, what the first thread left behind killed the process (`releases.guard_of_no_thread`)."""
+    for _ in range(3):
+        worker = threading.Thread(target=lambda: trueport.export(branching, (UP,), verify=False))
+        worker.start()
+        worker.join()
+    assert torch.equal(trueport.export(branching, (UP,), verify=False)(DOWN), branching(DOWN))
+
+
 def test_a_function_is_rewritten_once():
     functions._rewritten_code.cache_clear()
     for _ in range(3):

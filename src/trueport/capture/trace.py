@@ -54,6 +54,7 @@ from trueport.torch_internals import (
     unvalidated_distributions,
 )
 from trueport.torch_internals.flex import flex_attention_in_operators
+from trueport.torch_internals.releases import guard_of_no_thread
 from trueport.torch_internals.symbolic import symbol_behind
 
 _LOG = logging.getLogger("trueport.capture")
@@ -85,7 +86,7 @@ def capture(
     torch would treat as special. With `libraries`, both sides are kept also of what an installed library decides by a
     free size.
     """
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, guard_of_no_thread():
         return _capture(job, is_leaf, state, sizes or {}, libraries)
 
 

@@ -30,6 +30,7 @@ torch._C.DispatchKey.CompositeImplicitAutograd
 torch._C._AutoDispatchBelowAutograd
 torch._C._TorchDispatchModeKey.PROXY
 torch._C._dispatch_has_kernel_for_dispatch_key
+torch._C._ensureCUDADeviceGuardSet
 torch._C._nn.pad_sequence
 torch._C._select_conv_backend
 torch._C._set_grad_enabled
@@ -102,6 +103,9 @@ torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr
 torch.fx.experimental.symbolic_shapes.ShapeEnv.guarding_hint_or_throw.cache_clear | torch.fx.experimental.symbolic_shapes.ShapeEnv.size_hint.cache_clear
 torch.fx.experimental.symbolic_shapes.ShapeEnv.has_guarding_hint.cache_clear | torch.fx.experimental.symbolic_shapes.ShapeEnv.has_hint.cache_clear
 torch.fx.experimental.symbolic_shapes.ShapeEnv.is_unbacked_symint
+torch.fx.experimental.symbolic_shapes.guard_or_false
+torch.fx.experimental.symbolic_shapes.statically_known_true
+torch.fx.experimental.symbolic_shapes.sym_and
 torch.nn.attention.flex_attention._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
 torch.nn.attention.flex_attention.flex_attention_hop
 torch.utils._mode_utils.no_dispatch

@@ -7,7 +7,7 @@ is no longer supported, the old form goes, and the function with it.
 from __future__ import annotations
 
 import contextlib
-import threading
+import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,9 @@ import torch
 import torch.nn.functional as F
 from packaging.version import Version
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
+from torch.fx.experimental.symbolic_shapes import guard_or_false as _guard_or_false
+from torch.fx.experimental.symbolic_shapes import statically_known_true as _statically_known_true
+from torch.fx.experimental.symbolic_shapes import sym_and as _sym_and
 
 _RELEASE = Version(torch.__version__).release[:2]
 
@@ -53,11 +56,63 @@ def linear_cross_entropy() -> tuple[Callable[..., torch.Tensor], ...]:
     return (F.linear_cross_entropy,) if _RELEASE >= (2, 13) else ()
 
 
-_LOCK = threading.RLock()
-
-
 @contextlib.contextmanager
-def one_trace_at_a_time() -> Iterator[None]:
-    """Up to 2.11, the process dies where two threads use fake tensors: there the second waits for the first."""
-    with contextlib.nullcontext() if _RELEASE >= (2, 12) else _LOCK:
+def guard_of_no_thread() -> Iterator[None]:
+    """Fake tensors may be used on a thread that ends.
+
+    Where a CUDA build finds no GPU, they replace torch's guard of the device. Up to 2.11 the new one belongs to the
+    thread that used them first, and the process dies when that has ended and another uses some (pytorch#178950). A
+    trace needs no such guard, and makes none there.
+    """
+    if _RELEASE >= (2, 12):
         yield
+        return
+    make = torch._C._ensureCUDADeviceGuardSet
+    torch._C._ensureCUDADeviceGuardSet = lambda: None
+    try:
+        yield
+    finally:
+        torch._C._ensureCUDADeviceGuardSet = make
+
+
+def either(condition: torch.SymBool, yes: Any, no: Any) -> Any:
+    """`torch.sym_ite`. Up to 2.11, a number that nobody knows says that it is `no`, and `1 / it` raises."""
+    number = torch.sym_ite(condition, yes, no)
+    if _RELEASE < (2, 12) and condition.node.hint is None:
+        number.node._hint = None
+    return number
+
+
+def length_of_slice(rows: Any, start: Any, end: Any, step: Any) -> Any | None:
+    """How many rows `x[start:end:step]` has, where torch would have a new symbol for that; None where it knows better.
+
+    Up to 2.11, torch does not say `Min(end, rows)`. These are its rules from 2.12 on.
+    """
+    if _RELEASE >= (2, 12):
+        return None
+    first = 0 if start is None else _place(rows, start)
+    last = rows if end is None or _statically_known_true(end == sys.maxsize) else _place(rows, end)
+    if first is None or last is None:
+        return None
+    if _guard_or_false(last >= first):
+        return (last - first + step - 1) // step
+    if _guard_or_false(first >= last):
+        return 0
+    return (torch.sym_max(last - first, 0) + step - 1) // step
+
+
+def _place(rows: Any, index: Any) -> Any | None:
+    """Where an index of a slice is, from the first row; None where it may be on either side of it."""
+    if _guard_or_false(_sym_and(index >= 0, index <= rows)):
+        return index
+    if _guard_or_false(_sym_and(index < 0, index >= -rows)):
+        return index + rows
+    if _guard_or_false(index < -rows):
+        return 0
+    if _guard_or_false(index > rows):
+        return rows
+    if _guard_or_false(index >= 0):
+        return torch.sym_min(index, rows)
+    if _guard_or_false(index < 0):
+        return torch.sym_max(index + rows, 0)
+    return None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 
+from trueport.torch_internals.releases import either
+
 if TYPE_CHECKING:
     from trueport.torch_internals.shapes import DecidingShapes
 
@@ -76,7 +78,7 @@ def plain_number(value: Any) -> Any:
 
 def counted(value: Any) -> Any:
     """A symbolic bool as 0 or 1, as which Python computes with one; anything else as it is."""
-    return torch.sym_ite(value, 1, 0) if isinstance(value, torch.SymBool) else value
+    return either(value, 1, 0) if isinstance(value, torch.SymBool) else value
 
 
 def same_number(one: Any, other: Any) -> bool:

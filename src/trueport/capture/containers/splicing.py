@@ -9,6 +9,7 @@ import torch
 from trueport.capture.containers.parts import ListParts, Part, PlainItems
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
+from trueport.torch_internals.releases import either
 from trueport.torch_internals.symbolic import plain_number, same_number
 
 
@@ -19,7 +20,7 @@ def number_of(index: Any, count: Any) -> Any:
         return index if index >= 0 else count + index
     trace = TRACE.trace
     from_the_end = index < 0 if trace is None else trace.truth(index < 0)
-    return index if from_the_end is False else torch.sym_ite(from_the_end, index + count, index)
+    return index if from_the_end is False else either(from_the_end, index + count, index)
 
 
 def bounds_of(index: Any, count: Any) -> tuple[Any, Any]:

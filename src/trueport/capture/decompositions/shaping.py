@@ -16,6 +16,7 @@ from trueport.capture.decompositions.pooling import laid_out
 from trueport.capture.decompositions.registry import decomposes, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals import GuardOnDataDependentSymNode
+from trueport.torch_internals.releases import length_of_slice
 from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of
 
 aten = torch.ops.aten
@@ -163,13 +164,17 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
 
     So many rows it has where it is known that both bounds are in x; elsewhere it may have fewer.
     """
+    sizes: list[Any] = [*self.shape]
     if is_symbolic(start) and is_symbolic(end) and same_number(step, 1):
-        shapes, length = shapes_of(start), expr_of(end - start)
+        shapes, known = shapes_of(start), expr_of(end - start)
         rows = self.shape[dim]
-        if length.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
-            sizes: list[Any] = [*self.shape]
-            sizes[dim] = max(int(length), 0)
+        if known.is_Integer and shapes.is_never_negative(start) and shapes.is_never_negative(rows - end):
+            sizes[dim] = max(int(known), 0)
             return self.new_empty_strided(sizes, self.stride())
+    if (length := length_of_slice(self.shape[dim], start, end, step)) is not None:
+        strides = [*self.stride()]
+        sizes[dim], strides[dim] = length, strides[dim] * step
+        return self.new_empty_strided(sizes, strides)
     return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
 
 

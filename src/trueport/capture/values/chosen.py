@@ -25,6 +25,7 @@ from trueport.capture.values.things import TEXTS
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
+from trueport.torch_internals.releases import either
 from trueport.torch_internals.symbolic import expr_of
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
@@ -88,7 +89,7 @@ class Chosen(Disagreement):
         *others, number = map(number_of, self._candidates)
         for test, place in zip(reversed(self._tests[:-1]), reversed(others), strict=True):
             holds = test()
-            taken = int(holds) if isinstance(holds, bool) else torch.sym_ite(holds, 1, 0)
+            taken = int(holds) if isinstance(holds, bool) else either(holds, 1, 0)
             number = number + taken * (place - number)
         return number
 

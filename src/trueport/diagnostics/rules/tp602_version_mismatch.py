@@ -16,7 +16,7 @@ class VersionMismatch(Diagnostic):
 
     ## Mended
     ```sh
-    pip install trueport "onnxruntime>=1.23"
+    pip install trueport "onnxruntime>=1.27"
     ```
 
     ## Fix

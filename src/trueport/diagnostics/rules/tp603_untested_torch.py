@@ -12,12 +12,12 @@ class UntestedTorch(Diagnostic):
 
     ## Example
     ```text
-    warning[TP603]: torch 2.99.0 is newer than what was tried (>=2.12,<2.14); all that trueport relies on is there
+    warning[TP603]: torch 2.99.0 is newer than what was tried (>=2.10,<2.16); all that trueport relies on is there
     ```
 
     ## Mended
     ```sh
-    pip install "torch<2.14"
+    pip install "torch<2.16"
     ```
 
     ## Fix
