@@ -280,3 +280,18 @@ def test_attention_in_windows_as_large_as_a_branch_says():
         [(x(4, 12, 2), bias), (x(4, 4, 2) + 99, bias)],
         dynamic_shapes=({0: FREE, 1: FREE}, None),
     )
+
+
+def test_attention_over_caches_that_grow_in_a_loop():
+    """Keys and values grow alike, and nothing tells so: whether there is a value for each key was asked (TP101)."""
+
+    def model(x):
+        keys, values = x, x + 1
+        out = x[:, :, :1]
+        while out.sum() < 50 and keys.shape[2] < 9:
+            keys, values = torch.cat([keys, out], 2), torch.cat([values, out + 1], 2)
+            out = torch.nn.functional.scaled_dot_product_attention(out, keys, values) + 0.5
+        return out
+
+    free = ({2: FREE},)
+    assert_exported(model, (x(1, 2, 3, 4),), [(x(1, 2, 5, 4),), (x(1, 2, 1, 4),)], dynamic_shapes=free)

@@ -191,11 +191,11 @@ def _attention_sizes(
     **options: Any,
 ) -> torch.Tensor:
     """Torch's kernel does not look whether there is a value for each key, and reads beyond the end otherwise. It does
-    look whether a mask fits, which changes nothing about the result, and cannot be told of every mask."""
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"attention over {key.shape[-2]} keys and {value.shape[-2]} values")
-    sizes = (*query.shape, *key.shape, *(() if attn_mask is None else attn_mask.shape))
+    look whether a mask fits. Neither can be told of sizes that only the run tells, nor changes the result's."""
+    sizes = (*query.shape, *key.shape, *value.shape, *(() if attn_mask is None else attn_mask.shape))
     if any(isinstance(size, torch.SymInt) and not has_hint(size) for size in sizes):
-        attn_mask = None
+        attn_mask, value = None, value.new_empty((*key.shape[:-1], value.shape[-1]))
+    elif key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"attention over {key.shape[-2]} keys and {value.shape[-2]} values")
     result: torch.Tensor = aten.scaled_dot_product_attention.default(query, key, value, attn_mask, *settings, **options)
     return result
