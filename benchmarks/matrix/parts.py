@@ -92,4 +92,12 @@ def parts_of(setting: Setting) -> Mapping[str, Part]:
 
 def good(outcome: Outcome) -> bool:
     """Whether this is what one wants, whatever the other releases say."""
-    return outcome.verdict.split()[0] in ("holds", "faithful", "passed", "skipped", "xskipped", "diagnosed")
+    return outcome.verdict.split()[0] in (
+        "holds",
+        "faithful",
+        "passed",
+        "skipped",
+        "xskipped",
+        "diagnosed",
+        "unmeasurable",
+    )
