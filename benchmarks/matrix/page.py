@@ -129,6 +129,8 @@ def _versions(rows: Sequence[Row]) -> str:
     for setting in dict.fromkeys(row.setting for row in rows):
         mine = [row for row in rows if row.setting == setting]
         commits = ", ".join(dict.fromkeys(row.commit for row in mine))
-        installed = ", ".join(f"{name} {version}" for name, version in mine[0].versions.items())
+        names = dict.fromkeys(name for row in mine for name in row.versions)
+        found = {name: " and ".join(dict.fromkeys(row.versions[name] for row in mine)) for name in names}
+        installed = ", ".join(f"{name} {versions}" for name, versions in found.items())
         lines.append(f"- {setting}: {installed}; trueport at {commits}")
     return "\n".join(lines)
