@@ -92,6 +92,11 @@ class TestFormulas:
         job = make_job(Net(), self.CALL, dynamic_shapes=({0: "past + new"}, None))
         assert job.free_sizes == (FreeSize("past + new"),)
 
+    def test_a_minimum_that_is_enough_is_proposed(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            make_job(Net(), self.CALL, dynamic_shapes=({1: "s"}, {1: "2*s - 14"}))
+        assert "min=7" in str(caught.value.diagnostics[0].fix)
+
     @pytest.mark.parametrize(
         ("text", "said"),
         [

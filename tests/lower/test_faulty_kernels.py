@@ -23,7 +23,8 @@ _RUN = """
 import json, sys, numpy as np, onnxruntime
 session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
 given = {key: np.array(value, dtype=kind) for key, (value, kind) in json.load(sys.stdin).items()}
-print(json.dumps([x.tolist() for x in session.run(None, given)]))
+answers = {json.dumps([x.tolist() for x in session.run(None, given)]) for _ in range(20)}  # threads may meet, or not
+print(*answers, sep="\\n")
 """
 
 
@@ -56,16 +57,16 @@ def test_the_fault_is_still_there(fault: Fault, tmp_path) -> None:
     )
     mended = done.returncode == 0
     if mended and fault.right is not None:
-        found = json.loads(done.stdout)
         mended = all(
             np.allclose(np.array(a, dtype=float), np.array(b, dtype=float), rtol=1e-3, atol=0, equal_nan=True)
             and np.shape(a) == np.shape(b)
             if kinds[0].kind == "f"
             else a == b
-            for a, b in zip(found, rights, strict=True)
+            for answer in done.stdout.splitlines()
+            for a, b in zip(json.loads(answer), rights, strict=True)
         )
     if mended:
-        pytest.skip(f"ONNX Runtime {onnxruntime.__version__} has mended {_name(fault)}: {fault.wrong}")
+        pytest.skip(f"not seen in 20 runs of ONNX Runtime {onnxruntime.__version__}: {_name(fault)}: {fault.wrong}")
 
 
 TWO = {

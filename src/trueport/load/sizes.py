@@ -239,10 +239,12 @@ class SizeBook:
     def _refuse_negative(self, axis: AxisSize, at: str) -> None:
         lowest = axis.length({size.name: size.minimum for size in axis.sizes})
         if lowest < 0:
-            name, low = axis.sizes[0].name, axis.sizes[0].minimum
+            lows = {size.name: size.minimum for size in axis.sizes}
+            name, low = next(iter(lows.items()))
+            enough = next((n for n in range(low, low - lowest + 1) if axis.length({**lows, name: n}) >= 0), low + 1)
             raise usage_error(
                 f"{at} is declared to be {axis.formula}, which is {lowest} where {name} is {low}",
-                fix=f'give {name} a range that begins higher: Dim("{name}", min={low + 1}), --dim {name}={low + 1}..',
+                fix=f'give {name} a range that begins higher: Dim("{name}", min={enough}), --dim {name}={enough}..',
             )
 
     def _hinted(self, leaf: FoundLeaf, axis: int, hint: Any, length: int, at: str) -> AxisSize | None:

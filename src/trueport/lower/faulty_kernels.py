@@ -222,7 +222,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "ScatterND",
         (FLOAT, DOUBLE, INT64),
-        "with a reduction loses what several threads write to one place, from about 10,000 elements on",
+        "with a reduction loses what several threads write to one place (seen with 200,000 elements and more)",
         "ScatterElements, which has one thread",
         _BOTH,
         ([[0.0] * 100] * 10, [[i % 10] for i in range(4000)], [[1.0] * 100] * 4000),
