@@ -8,20 +8,23 @@ the memory of a large one for the sake of what no sane model does; there a write
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import deque
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import torch
 
 from trueport.load.values import attributes_of
-from trueport.torch_internals import write_count
+from trueport.torch_internals import outside_all_modes, write_count
 
 SMALL_ENOUGH_TO_COPY = 32 * 2**20
 """Bytes of parameters up to which they are copied before a call."""
 
 # torch's own bookkeeping, not the state of the model
 _BOOKKEEPING = frozenset({"_is_full_backward_hook", "_compiled_call_impl", "_non_persistent_buffers_set"})
+_HOOKS = re.compile(r"_(forward|backward|state_dict|load_state_dict)_.*hooks|\w+_hooks$")
 _REGISTRIES = frozenset({"_parameters", "_buffers", "_modules"})
 _PLAIN = (int, float, bool, str, bytes, type(None))
 
@@ -38,12 +41,21 @@ class _Cell:
         self.before: Any = dict(items) if isinstance(items, dict) else list(items)
 
     def written(self) -> list[str]:
-        if not isinstance(self.items, dict):
-            return [] if _same_items(list(self.items), self.before) else [self.name]
         now, before = self.items, self.before
+        if self._is_untouched():
+            return []
+        if not isinstance(now, dict):
+            return [] if _same_items(list(now), before) else [self.name]
         changed = [k for k in {**before, **now} if k not in before or k not in now or not _same(now[k], before[k])]
         by_entry = not self.name or self.name.endswith(".")
         return [f"{self.name}{key}" if by_entry else self.name for key in changed]
+
+    def _is_untouched(self) -> bool:
+        """The answer for nearly every cell after nearly every call, and a model has thousands: so no Python in it."""
+        now, before = self.items, self.before
+        if len(now) != len(before) or not all(map(is_, now, before)):
+            return False
+        return not isinstance(now, dict) or all(map(is_, now.values(), before.values()))
 
     def put_back(self) -> None:
         if not self.written():
@@ -119,11 +131,12 @@ class Snapshot:
         return tuple(tensor.name for tensor in self.tensors if tensor.copy is None and tensor.was_written())
 
     def put_back(self) -> None:
-        """Make the model what it was."""
-        for cell in self._cells:
-            cell.put_back()
-        self.put_back_gradients()
-        self.tensors = [tensor.put_back() for tensor in self.tensors]
+        """Make the model what it was. A mode that watches the model does not see it."""
+        with outside_all_modes():
+            for cell in self._cells:
+                cell.put_back()
+            self.put_back_gradients()
+            self.tensors = [tensor.put_back() for tensor in self.tensors]
 
     def put_back_gradients(self) -> None:
         """What `backward()` in forward adds to them; no call reads them, so they count as nothing written."""
@@ -149,7 +162,7 @@ class Snapshot:
                 self._cells.append(_Cell(prefix, value))
                 for key, held in value.items():
                     self._look(held, prefix + key, name.strip("_").removesuffix("s"))
-            elif not name.endswith("_hooks"):
+            elif not _HOOKS.match(name):
                 self._look(value, prefix + name, "attribute")
 
     def _look(self, value: Any, name: str, kind: str) -> None:

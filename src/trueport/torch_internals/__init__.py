@@ -10,6 +10,7 @@ from trueport.versions import refuse_unsupported
 refuse_unsupported()  # what comes next is private, and may be missing in a release that was not tried
 
 import contextlib
+import functools
 import logging
 import math
 import threading
@@ -160,6 +161,7 @@ def copy_functional(template: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
     return wrapped
 
 
+@functools.cache
 def is_composite(op: OpOverload) -> bool:
     """Whether the operator is defined by other operators (CompositeImplicitAutograd), without a kernel for the CPU."""
     has_cpu_kernel = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CPU")

@@ -242,11 +242,12 @@ class Check:
         )
 
     def _larger_runs(self, values: Sequence[object]) -> Iterator[tuple[Work, float]]:
-        """Of the first free sizes, each by itself about twice what it is: the work, and how many times the example."""
+        """Of the first free sizes, each by itself half as large again: the work, and how many times the example."""
         room = Room(self.job.leaves, values)
         for group in self.groups[:_GROWN]:
-            sizes = {**self.example, **group.assign(2 * group.example + 1)}
-            if group.admits(2 * group.example + 1) and room.admits(sizes):
+            larger = group.example + max(1, group.example // 2)
+            sizes = {**self.example, **group.assign(larger)}
+            if group.admits(larger) and room.admits(sizes):
                 work = self.comparer.reference.watch_larger(resized(self.job.leaves, values, sizes))
                 if work is not None:
                     yield work, room.share(sizes)

@@ -6,6 +6,7 @@ a microsecond of an ordinary core; nothing depends on how well that is met.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +18,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import flop_registry
-from torch.utils.weak import WeakIdKeyDictionary
 
-from trueport.torch_internals import is_composite
+from trueport.torch_internals import OpOverload, is_composite
 from trueport.torch_internals.eager_modes import EagerMode
 from trueport.verify.runtime.origin import subgraphs_of
 
@@ -98,9 +98,9 @@ class Watched(EagerMode):
 
     def __init__(self, inputs: Iterable[object] = ()) -> None:
         super().__init__()
-        self._computed = WeakIdKeyDictionary()
-        """Tensors that inputs or their sizes have a part in: the numbers in them are none of the model's own."""
-        self._computed.update((value, True) for value in inputs if isinstance(value, torch.Tensor))
+        self._computed = {id(value) for value in inputs}
+        """Tensors that inputs or their sizes have a part in: the numbers in them are none of the model's own. What an
+        operator makes is put in or out, since it may have the id of one that is gone."""
         self._data = 0.0
         self._operators = 0
         self.numbers: dict[float, None] = {}
@@ -120,18 +120,20 @@ class Watched(EagerMode):
         return Work(self._operators, self._data)
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
-        self.trusts_offsets |= func.namespace != "aten"  # nobody knows what an operator of others does
         if not self._parts_of_another:
-            self._read(func.overloadpacket.__name__.rstrip("_"), args, kwargs)
+            self._read(_kind_of(func), args, kwargs)
         if is_composite(func):  # under inference mode `linear` and `conv2d` come whole, and hide their products
             return self._in_parts(func, args, kwargs)
         result = func(*args, **kwargs)
-        given = (*args, *kwargs.values())
-        if func.overloadpacket is _COUNTS or any(tensor in self._computed for tensor in _tensors(given)):
-            self._computed.update((tensor, True) for tensor in _tensors(result))
+        given, made = list(_tensors((*args, *kwargs.values()))), list(_tensors(result))
+        ids = set(map(id, made))
+        if func.overloadpacket is _COUNTS or not self._computed.isdisjoint(map(id, given)):
+            self._computed |= ids
+        else:
+            self._computed -= ids
         self._operators += 1
-        elements = sum(tensor.numel() for tensor in _tensors(result))
-        self._data += elements / _ELEMENTS + _flops(func, args, kwargs, result) / _FLOPS
+        elements = sum(tensor.numel() for tensor in made)
+        self._data += elements / _ELEMENTS + _flops(func, args, kwargs, result, given) / _FLOPS
         self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
         return result
 
@@ -147,19 +149,44 @@ class Watched(EagerMode):
         finally:
             self._parts_of_another = not outermost
 
-    def _read(self, name: str, args: Any, kwargs: Any) -> None:
+    def _read(self, kind: _Kind, args: Any, kwargs: Any) -> None:
         """The numbers and tables that an operator is given."""
-        if name in _COMPARES:
-            given = (arg for arg in (*args, *kwargs.values()) if arg not in self._computed)
+        if kind.compares:
+            given = (arg for arg in (*args, *kwargs.values()) if id(arg) not in self._computed)
             for number in _numbers(given):
                 self.numbers.setdefault(number)
-        if name in _SIZED or (self.reads_integers and _MAKES.search(name)):
-            self.sized_by_values = True
-        self.has_cells |= bool(_CELLS.match(name))
-        self.trusts_offsets |= bool(_TRUSTS_OFFSETS.search(name))
-        table = args[0] if name in _TABLES and args else None
-        if isinstance(table, torch.Tensor) and table.dim() and table not in self._computed:
+        self.sized_by_values |= kind.is_sized or (self.reads_integers and kind.makes)
+        self.has_cells |= kind.is_cell
+        self.trusts_offsets |= kind.trusts_offsets
+        table = args[0] if kind.looks_up and args else None
+        if isinstance(table, torch.Tensor) and table.dim() and id(table) not in self._computed:
             self.tables.update(dict.fromkeys(table.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is known of an operator by its name; asked once for each, since a model calls it a thousand times."""
+
+    compares: bool
+    is_sized: bool
+    makes: bool
+    is_cell: bool
+    trusts_offsets: bool
+    looks_up: bool
+
+
+@functools.cache
+def _kind_of(func: OpOverload) -> _Kind:
+    name = func.overloadpacket.__name__.rstrip("_")
+    return _Kind(
+        compares=name in _COMPARES,
+        is_sized=name in _SIZED,
+        makes=bool(_MAKES.search(name)),
+        is_cell=bool(_CELLS.match(name)),
+        # nobody knows what an operator of others does
+        trusts_offsets=func.namespace != "aten" or bool(_TRUSTS_OFFSETS.search(name)),
+        looks_up=name in _TABLES,
+    )
 
 
 class _Lists(TorchFunctionMode):
@@ -182,16 +209,23 @@ def nodes_of(graph: onnx.GraphProto) -> int:
     return total
 
 
-def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> float:
-    count = flop_registry.get(func.overloadpacket)
-    if count is not None:
-        return float(count(*args, **kwargs, out_val=result))
-    given = _tensors((*args, *kwargs.values()))
+def _flops(func: Any, args: Any, kwargs: Any, result: Any, given: Sequence[torch.Tensor]) -> float:
+    if func.overloadpacket in flop_registry:
+        if not kwargs and len(given) == len(args):
+            return _flops_of_shapes(func, *(tensor.shape for tensor in given), result=result.shape)
+        return float(flop_registry[func.overloadpacket](*args, **kwargs, out_val=result))
     weights = [tensor.numel() for tensor in given if isinstance(tensor, nn.Parameter) and tensor.dim() == 2]
     if len(weights) < _WEIGHTS_OF_A_LAYER:
         return 0.0
     rows = max((tensor.numel() / max(tensor.shape[-1], 1) for tensor in _tensors(result) if tensor.dim()), default=0)
     return 2.0 * rows * sum(weights)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _flops_of_shapes(func: OpOverload, *shapes: torch.Size, result: torch.Size) -> float:
+    """Layers are alike, and torch's formulas first go through trees of arguments."""
+    made = [torch.empty(shape, device="meta") for shape in (*shapes, result)]
+    return float(flop_registry[func.overloadpacket](*made[:-1], out_val=made[-1]))
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:
