@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
 import os
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
@@ -115,7 +117,7 @@ class Rewriting:
             if changed is not function.__code__:
                 found = True
                 self._originals.append((function, function.__code__))
-                function.__code__ = changed
+                give(function, changed)
         return found
 
     def exchange(self, cells: Iterable[CellType], old: object, new: object) -> bool:
@@ -137,11 +139,21 @@ class Rewriting:
     def _put_back(self) -> None:
         with _LOCK:
             for function, code in reversed(self._originals):
-                function.__code__ = code
+                give(function, code)
             self._originals.clear()
             self.rewritten.clear()
             self._ours.clear()
             self._roots.clear()
+
+
+def give(function: FunctionType, code: CodeType) -> None:
+    """Have the function run that code. A rewritten generator is a plain function, which Python 3.13 warns of; its own
+    code comes back before anybody else calls it."""
+    if (function.__code__.co_flags ^ code.co_flags) & inspect.CO_GENERATOR:
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            function.__code__ = code
+    else:
+        function.__code__ = code
 
 
 def with_replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:

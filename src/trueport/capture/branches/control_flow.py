@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from trueport.capture.containers import stepping
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.remembered import Remembered
-from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator
+from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator, opened
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Control, Node, Returns
@@ -327,10 +326,8 @@ class ControlFlow(HandingOn):
     def endless(self, over: Any, round: Callable[[Any], Any], state: BlockNames) -> Any:
         if not isinstance(over, itertools.count):
             return None
-        first, second = itertools.islice(copy.copy(over), 2)
-        if not self.becomes_traced(lambda: round(first), state):
-            return None
-        return OpenSequence(None, lambda i: first + i * (second - first))
+        sequence = opened(over)
+        return sequence if self.becomes_traced(lambda: round(sequence.at(0)), state) else None
 
     def ended_early(self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames) -> bool:
         """`for _ in range(60): … if small: break` is one Loop, and not sixty branches.

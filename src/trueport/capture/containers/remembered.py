@@ -6,7 +6,6 @@ a branch and the rounds of a loop change that number like any other, and where i
 
 from __future__ import annotations
 
-import copy
 import itertools
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ class Remembered(ByPosition):
         self._given: list[tuple[Any, Region]] = []
         self._endless: OpenSequence | None = None
         if isinstance(source, (itertools.count, itertools.cycle)):
-            self._endless = opened(copy.copy(source))
+            self._endless = opened(source)
 
     @property
     def has_more(self) -> Any:

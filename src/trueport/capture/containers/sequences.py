@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -107,13 +108,25 @@ def opened(endless: Any) -> OpenSequence:
     """What `itertools.count` or `itertools.cycle` gives from here on, by its number."""
     if isinstance(endless, itertools.cycle):
         return _cycled(endless)
-    first, second = itertools.islice(copy.copy(endless), 2)
+    first, second = itertools.islice(_copied(endless), 2)
     return OpenSequence(None, lambda i: first + i * (second - first))
+
+
+def _copied(endless: Any, reduced: bool = False) -> Any:
+    """Another that gives the same, or what it is made of: looking at an iterator must not move it. From Python 3.14 on
+    these have no copies."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        try:
+            copied = copy.copy(endless)
+            return copied.__reduce__() if reduced else copied
+        except TypeError:
+            name = f"itertools.{type(endless).__name__}"
+            refuse(f"this Python cannot say where `{name}` is", "count the rounds by a variable of your own")
 
 
 def _cycled(items: Any) -> OpenSequence:
     """`itertools.cycle` of plain things, which are looked up by the number of the round."""
-    _, (left,), (taken, *_) = copy.copy(items).__reduce__()
+    _, (left,), (taken, *_) = _copied(items, reduced=True)
     if taken:
         refuse("a cycle that was begun goes on together with something of open length", "make it where it is used")
     plain = list(left)

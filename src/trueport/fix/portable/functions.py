@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 
 from trueport.fix.edit import Edit, SourceFile
 from trueport.rewrite.finding import everywhere
-from trueport.rewrite.functions import compile_in_place, with_replaced
+from trueport.rewrite.functions import compile_in_place, give, with_replaced
 
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -75,14 +75,14 @@ def exchanged(before: SourceFile, after: SourceFile, codes: Sequence[CodeType]) 
                 changed = with_replaced(function.__code__, code, new)
                 if changed is not function.__code__:
                     originals.append((function, function.__code__))
-                    function.__code__ = changed
+                    give(function, changed)
                     for name in names.keys() - function.__globals__.keys():
                         function.__globals__[name] = names[name]
                         added.append((function, name))
         yield
     finally:
         for function, code in reversed(originals):
-            function.__code__ = code
+            give(function, code)
         for function, name in added:
             function.__globals__.pop(name, None)
 
