@@ -262,3 +262,36 @@ def test_pairs_of_a_free_number_of_items():
         return torch.combinations(x), torch.combinations(x, 3), torch.combinations(x, with_replacement=True)
 
     faithful(forward, torch.randn(5), free=ROWS)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles(interpolation):
+    def quantiles(x, q):
+        holes = torch.where(x > 1, torch.nan, x)
+        return (
+            torch.quantile(x, q, 0, interpolation=interpolation),
+            torch.quantile(x, 0.3, -1, keepdim=True, interpolation=interpolation),
+            torch.quantile(holes, q, 1, keepdim=True, interpolation=interpolation),
+            torch.nanquantile(holes, q, 0, interpolation=interpolation),
+            torch.nanquantile(holes, 0.9, keepdim=True, interpolation=interpolation),
+        )
+
+    faithful(quantiles, torch.randn(4, 5), torch.tensor([0.0, 0.25, 1.0]), free=({0, 1}, None))
+
+
+def test_diagonals_of_which_nobody_knows_the_shorter_axis():
+    def diagonals(x):
+        y = x.clone()
+        y.diagonal(1).fill_(7.0)
+        return torch.diagonal(x), x.diagonal(-1, 1, 0), torch.linalg.diagonal(x, offset=2), y, x.trace()
+
+    faithful(diagonals, torch.randn(4, 5), free=({0, 1},))
+
+
+def test_what_comes_back_through_a_pooling():
+    def back(x):
+        pooled, places = torch.nn.functional.max_pool2d(x, 3, 1, return_indices=True)
+        aten = torch.ops.aten.max_pool2d_with_indices_backward
+        return aten(pooled * 2, x, [3, 3], [1, 1], [0, 0], [1, 1], False, places)
+
+    faithful(back, torch.randn(2, 3, 6, 5), free=({0, 2, 3},))

@@ -173,6 +173,24 @@ for _rank in (1, 2, 3):
         decomposes(_function, when=free_size)(_adaptive_maxima(_rank, with_indices=_indices))
 
 
+@decomposes(aten.max_pool2d_with_indices_backward.default)
+def _max_pool2d_backward(
+    grad_output: torch.Tensor,
+    tensor: torch.Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: torch.Tensor,
+) -> torch.Tensor:
+    """To each place what comes from the windows whose largest value it is. Up to 2.11, torch has no decomposition."""
+    dtype = grad_output.dtype
+    given = (grad_output.float() if dtype in (torch.float16, torch.bfloat16) else grad_output).flatten(-2)
+    total = given.new_zeros((*tensor.shape[:-2], tensor.shape[-2] * tensor.shape[-1]))
+    return total.scatter_add(-1, indices.flatten(-2), given).reshape(tensor.shape).to(dtype)
+
+
 @decomposes(aten.fractional_max_pool2d.default)
 def _fractional_max_pool2d(tensor: torch.Tensor, kernel_size: Any, output_size: Any, samples: torch.Tensor) -> Any:
     """The samples speak of the width first."""

@@ -97,6 +97,18 @@ def _unsafe_masked_index(
     return torch.where(mask, tensor[tuple(within)], torch.full((), fill, dtype=tensor.dtype))
 
 
+@decomposes(aten.diagonal.default)
+def _diagonal(tensor: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+    """As torch's own from 2.11 on; before, it decides by the example which of the two axes is the shorter one."""
+    one, other = dim1 % tensor.dim(), dim2 % tensor.dim()
+    length = torch.sym_max(0, torch.sym_min(tensor.shape[one] + min(offset, 0), tensor.shape[other] - max(offset, 0)))
+    ahead = offset * tensor.stride(other) if offset >= 0 else -offset * tensor.stride(one)
+    kept = [axis for axis in range(tensor.dim()) if axis not in (one, other)]
+    sizes = [*(tensor.shape[axis] for axis in kept), length]
+    strides = [*(tensor.stride(axis) for axis in kept), tensor.stride(one) + tensor.stride(other)]
+    return tensor.as_strided(sizes, strides, tensor.storage_offset() + ahead)
+
+
 @decomposes(aten.fill_diagonal_.default)
 def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
     """Torch walks over the memory by strides, which no value of a graph has."""

@@ -81,6 +81,57 @@ def _nanmedian(tensor: torch.Tensor) -> torch.Tensor:
     return _nanmedian_dim(tensor.reshape(-1), 0)[0]
 
 
+@decomposes(aten.quantile.default, aten.quantile.scalar)
+def _quantile(
+    tensor: torch.Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> torch.Tensor:
+    """As torch's own, without the check that q is from 0 to 1, for which it reads the values up to 2.11."""
+    ordered = _in_order(tensor, dim)
+    last = ordered.shape[-1] - 1
+    ranks = torch.where(ordered.isnan().any(-1, keepdim=True), last, _levels(tensor, q).reshape(-1) * last)
+    return _at_ranks(ordered, ranks, tensor, q, dim, keepdim, interpolation)
+
+
+@decomposes(aten.nanquantile.default, aten.nanquantile.scalar)
+def _nanquantile(
+    tensor: torch.Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> torch.Tensor:
+    """NaNs are the last in order; where there is nothing else, the first of them is taken."""
+    ordered = _in_order(tensor, dim)
+    ranks = _levels(tensor, q).reshape(-1) * (ordered.isnan().logical_not().sum(-1, keepdim=True) - 1)
+    return _at_ranks(ordered, torch.where(ranks < 0, 0, ranks), tensor, q, dim, keepdim, interpolation)
+
+
+def _levels(tensor: torch.Tensor, q: Any) -> torch.Tensor:
+    return q if isinstance(q, torch.Tensor) else torch.full((), q, dtype=tensor.dtype)
+
+
+def _in_order(tensor: torch.Tensor, dim: int | None) -> torch.Tensor:
+    rows = tensor.reshape(-1) if dim is None or tensor.dim() == 0 else tensor.movedim(dim, -1)
+    return rows.sort(-1).values
+
+
+def _at_ranks(
+    ordered: torch.Tensor,
+    ranks: torch.Tensor,
+    tensor: torch.Tensor,
+    q: Any,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+) -> torch.Tensor:
+    """What stands at these places, or between two of them; one column for each of q."""
+    moved = {"lower": torch.floor, "higher": torch.ceil, "nearest": torch.round}.get(interpolation, torch.clone)(ranks)
+    below = moved.long()
+    found = ordered.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weights = torch.full_like(moved, 0.5) if interpolation == "midpoint" else moved - below
+        found = found.lerp(ordered.gather(-1, moved.ceil().long()), weights)
+    if keepdim and tensor.dim():
+        found = found.reshape([1] * tensor.dim() + [-1]) if dim is None else found.unsqueeze(dim % tensor.dim())
+    return found.movedim(-1, 0) if isinstance(q, torch.Tensor) and q.dim() else found.squeeze(-1)
+
+
 @decomposes(aten.histc.default)
 def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     """By the place of each value in the range, and not by a search among the edges, as eager counts here."""
