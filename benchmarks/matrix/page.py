@@ -47,7 +47,8 @@ def text(ledger: Ledger) -> str:
         f"whose name has crc32 divisible by {inside.SHARE}, the first {inside.SAMPLES} samples of each"
         f"{''.join(f'; without `{name}`: {why}' for name, why in inside.LEFT_OUT.items())}). With the "
         f"lowest dependencies the tests are {', '.join(f'`{path}`' for path in parts.LOWEST_TESTS)}.",
-        f"In brackets: how many differ from {REFERENCE.title}.",
+        f"In brackets: how many differ from {REFERENCE.title}. An operator that the OpInfo of a release does not have "
+        "cannot differ; it is counted apart.",
         _table(torch_rows, ledger),
     ]
     if runtime_rows:
@@ -80,7 +81,14 @@ def _cell(row: Row | None, ledger: Ledger) -> str:
     reference = ledger.get(REFERENCE.title, row.part)
     if reference is None or reference is row:
         return counts(row)
-    return f"{counts(row)} ({len(list(differences(row, reference)))})"
+    found = list(differences(row, reference))
+    absent = sum(_is_absent(row, here) for _, here, _ in found)
+    return f"{counts(row)} ({len(found) - absent}{f'; {absent} not in OpInfo' if absent else ''})"
+
+
+def _is_absent(row: Row, here: Outcome) -> bool:
+    """A sample that this release of torch does not have."""
+    return row.part == "operators" and here is _ABSENT
 
 
 def _differences(row: Row, ledger: Ledger) -> str:
@@ -92,7 +100,8 @@ def _differences(row: Row, ledger: Ledger) -> str:
         return ""
     lines = []
     for name, here, there in found:
-        why = reason_for(row.setting, row.part, name) or here.detail or there.detail
+        absent = "OpInfo of this release has no such operator." if _is_absent(row, here) else ""
+        why = absent or reason_for(row.setting, row.part, name) or here.detail or there.detail
         lines.append(
             f"- `{name}`: {here.verdict}; {REFERENCE.torch}: {there.verdict}. {' '.join(why.split())}".rstrip()
         )
