@@ -295,3 +295,18 @@ def test_what_comes_back_through_a_pooling():
         return aten(pooled * 2, x, [3, 3], [1, 1], [0, 0], [1, 1], False, places)
 
     faithful(back, torch.randn(2, 3, 6, 5), free=({0, 2, 3},))
+
+
+def test_functions_over_rows_by_vmap():
+    def over_rows(x, y):
+        apart = torch.vmap(torch.vmap(lambda a, b: (a - b).abs().max(), in_dims=(None, 0)), in_dims=(0, None))(x, y)
+        shares = torch.vmap(lambda row: torch.where(row > 0, row, 0.5).softmax(0) + 1, in_dims=1, out_dims=1)(x)
+        slopes = torch.func.vmap(torch.func.grad(lambda row: (row**2).sum() * 3))(x)
+        return apart, shares, slopes, torch.vmap(lambda row: row.sum() * 2)(x)
+
+    faithful(over_rows, torch.randn(4, 3), torch.randn(2, 3), free=({0}, {0}))
+
+
+def test_whether_all_or_any_are_true():
+    aten = torch.ops.aten
+    faithful(lambda x: (aten._is_all_true(x > 0), aten._is_any_true(x > 1)), torch.rand(3, 2), free=({0},))

@@ -56,6 +56,19 @@ def test_overlapping_chunks_of_what_was_padded_and_reshaped():
     faithful(forward, torch.randn(8, 3), free=({0},))
 
 
+def test_axes_in_another_order_fill_the_same_memory():
+    """Longformer's heads: the strides of a transposed tensor say where its memory lies, and it is all there."""
+
+    def forward(x):
+        batch, rows, width = x.shape
+        turned = x.transpose(0, 1)
+        every_other = turned.as_strided((rows // 2, batch, width), (2 * turned.stride(0), *turned.stride()[1:]))
+        heads = turned.view(rows, batch, 2, width // 2).permute(1, 2, 0, 3).reshape(batch * 2, rows, width // 2)
+        return every_other, heads.as_strided((heads.shape[0], rows // 2, 2), (heads.stride(0), heads.stride(1), 1))
+
+    faithful(forward, torch.randn(2, 6, 4), free=({0, 1},))
+
+
 def test_a_part_under_other_sizes_is_refused_as_well():
     def forward(x):
         return x[1:].view(-1).as_strided((2, 2), (1, 1), 0)

@@ -151,6 +151,33 @@ def test_scan_over_a_free_size():
     by_rows(model, eager=eager, loops=1)
 
 
+def test_operators_that_are_called_by_themselves():
+    """Flat lists of tensors, and what all rounds see given apart."""
+    operators = torch.ops.higher_order
+
+    def model(x):
+        weight, count = x.sum(0), torch.zeros((), dtype=torch.int64)
+        total, scaled = operators.scan(lambda c, row, w: [c + row, row * w], [torch.zeros(3)], [x], [weight])
+        count, doubled = operators.while_loop(
+            lambda i, y, w: i < y.shape[0], lambda i, y, w: (i + 1, y * 0.5 + w), (count, x), (weight,)
+        )
+        (chosen,) = operators.cond(x.sum() > 0, lambda x: (x + 1,), lambda x: (x - 1,), (x,))
+        (mapped,) = operators.map_impl(lambda row, w: (row[0] * w,), (x,), (weight,))
+        return total, scaled, count, doubled, chosen, mapped
+
+    def eager(x):
+        weight, doubled = x.sum(0), x
+        for _ in range(x.shape[0]):
+            doubled = doubled * 0.5 + weight
+        total = torch.zeros(3)
+        for row in x:
+            total = total + row
+        count = torch.tensor(x.shape[0])
+        return total, x * weight, count, doubled, x + 1 if x.sum() > 0 else x - 1, x[:, :1] * weight
+
+    by_rows(model, eager=eager, loops=3, ifs=1)
+
+
 def test_scan_backwards_along_another_axis():
     def model(x):
         def step(carry, row):

@@ -7,8 +7,9 @@ trace skips.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -81,6 +82,15 @@ class TorchCalls(TorchFunctionMode):
             self._tracer.swallowed.note(failure)
             raise
 
+    @contextlib.contextmanager
+    def _again(self) -> Iterator[None]:
+        """Torch sets a mode aside while it is asked; what is called meanwhile goes through it after all."""
+        super().__enter__()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
     def _called(self, func: Any, args: Any, kwargs: Any) -> Any:
         if holds_array(args):
             args = with_tensors(args)
@@ -103,7 +113,8 @@ class TorchCalls(TorchFunctionMode):
         for found in decompositions_of(func):
             given, named = found.given(args, kwargs)
             if found.when((*given, *named.values())):
-                answer = found.function(*given, **named)
+                with self._again() if found.calls_back else contextlib.nullcontext():
+                    answer = found.function(*given, **named)
                 if answer is not NotImplemented:
                     return answer
                 args, kwargs = given, named

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import held_in
+from trueport.capture.decompositions.registry import always, decomposes
 from trueport.load.structures import Structure, flatten
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -110,6 +111,31 @@ def _associative_scan(
     joined = [torch.cat([one.unsqueeze(0), rest]) for one, rest in pairs]
     joined = [j.flip(0) for j in joined] if reverse else joined
     return structure.build([j.movedim(0, dim) for j in joined])
+
+
+_operators = torch.ops.higher_order
+"""What these functions end in. Some call it by itself: flat lists of tensors, with what all rounds see apart."""
+decomposes(_operators.cond, when=always, calls_back=True)(_cond)
+
+
+@decomposes(_operators.while_loop, when=always, calls_back=True)
+def _while_operator(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Any, others: Any) -> Any:
+    return _while_loop(lambda *held: cond_fn(*held, *others), lambda *held: body_fn(*held, *others), carried)
+
+
+@decomposes(_operators.scan, when=always, calls_back=True)
+def _scan_operator(combine_fn: Callable[..., Any], init: Any, xs: Any, additional_inputs: Any) -> Any:
+    def combine(carry: Any, row: Any) -> Any:
+        made = combine_fn(*carry, *row, *additional_inputs)
+        return tuple(made[: len(init)]), tuple(made[len(init) :])
+
+    carry, yields = _scan(combine, tuple(init), tuple(xs))
+    return (*carry, *yields)
+
+
+@decomposes(_operators.map_impl, when=always, calls_back=True)
+def _map_operator(f: Callable[..., Any], xs: Any, others: Any) -> Any:
+    return _map(lambda row: tuple(f(*row, *others)), tuple(xs))
 
 
 class _Lead:

@@ -26,6 +26,16 @@ def _allclose(
     return torch.isclose(input, other, rtol, atol, equal_nan).all().item()
 
 
+@decomposes(torch.ops.aten._is_all_true.default)
+def _is_all_true(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.all()
+
+
+@decomposes(torch.ops.aten._is_any_true.default)
+def _is_any_true(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.any()
+
+
 @decomposes(torch.is_nonzero, torch.Tensor.is_nonzero, when=always)
 def _is_nonzero(input: torch.Tensor) -> Any:
     return (input != 0).reshape(()).item()

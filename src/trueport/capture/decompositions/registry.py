@@ -58,6 +58,8 @@ class Decomposition:
     when: When
     views_only: bool
     """Whether it is for traces that write in place, where views have to be told from copies."""
+    calls_back: bool = False
+    """Whether it calls functions of the user's, whose own calls of torch are decomposed like any other."""
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as it takes them: one that is asked where numbers are traced gets tensors of one value as the
@@ -78,7 +80,9 @@ _DECOMPOSITIONS: dict[Any, list[Decomposition]] = {}
 SIZES: dict[OpOverload, Callable[..., Any]] = {}
 
 
-def decomposes(*originals: Any, when: When | None = None, views_only: bool = False) -> Callable[[F], F]:
+def decomposes(
+    *originals: Any, when: When | None = None, views_only: bool = False, calls_back: bool = False
+) -> Callable[[F], F]:
     """Register what is called instead of functions, operators or layers of torch's.
 
     A function is asked `when` a traced number is among its arguments, unless told otherwise; an operator and a layer
@@ -88,7 +92,7 @@ def decomposes(*originals: Any, when: When | None = None, views_only: bool = Fal
     def register(function: F) -> F:
         for original in originals:
             is_function = not isinstance(original, (OpOverload, type))
-            found = Decomposition(function, when or (traced_number if is_function else always), views_only)
+            found = Decomposition(function, when or (traced_number if is_function else always), views_only, calls_back)
             others = _DECOMPOSITIONS.setdefault(original, [])
             assert found.when not in [other.when for other in others], f"{original} is decomposed twice"
             others.insert(len(others) if found.when is always else 0, found)

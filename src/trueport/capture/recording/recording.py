@@ -15,7 +15,7 @@ from trueport.capture.graph import Node, Number, Region, Returns, Value, mapped
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.size_values import SizeValues
-from trueport.capture.recording.strides import BY_STRIDES, must_be_its_memory
+from trueport.capture.recording.strides import BY_STRIDES, in_memory_order
 from trueport.capture.recording.symbols import Symbols
 from trueport.capture.recording.ways import CHECKS_ONLY, IsLeaf, meets_complex
 from trueport.capture.recording.weights import Owned
@@ -107,7 +107,9 @@ class Recording(ABC):
             if known is not None:
                 return known
         if op in BY_STRIDES:
-            must_be_its_memory(args[0], self.value(args[0]), self.constants.producer)
+            order = in_memory_order(op, args[0], self.value(args[0]), self.constants.producer)
+            if list(order) != sorted(order):
+                args = (self.record(aten.permute.default, (args[0], list(order)), {}), *args[1:])
         again = self._recorded_before(op, args, kwargs)
         if again is not None:
             return again

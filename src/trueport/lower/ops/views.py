@@ -9,7 +9,7 @@ from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import LAST, axes_of, axis_of
 from trueport.lower.table import op
-from trueport.lower.tensor import Tensor
+from trueport.lower.tensor import Operand, Tensor
 
 Sizes = Sequence[int | Number]
 
@@ -31,9 +31,9 @@ def same(op: Builder, self: Tensor, **_layout: Any) -> Tensor:
 
 
 @op("aten::_to_copy", "prims::convert_element_type")
-def to_copy(op: Builder, self: Tensor, *_positional: Any, **_options: Any) -> Tensor:
-    """_to_copy(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor"""
-    return op.cast(self, op.result.dtype)
+def to_copy(op: Builder, self: Operand, *_positional: Any, **_options: Any) -> Tensor:
+    """_to_copy(Tensor self, *, ScalarType? dtype=None, ...) -> Tensor; under `vmap`, of a plain number as well."""
+    return op.scalar(self, op.result.dtype)
 
 
 @op("aten::copy")
