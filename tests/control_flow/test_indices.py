@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from tests.control_flow.kept_alive import ROWS, assert_kept_alive
 
@@ -120,3 +121,31 @@ def test_two_masks_choose_a_number_of_rows_each():
     inputs = [(torch.rand(n, generator=g), torch.rand(n, generator=g) * 0.39 + 0.61) for n in (8, 3)]
     inputs += [(torch.rand(9, generator=g), torch.linspace(0.3, 0.9, 9))]
     assert_kept_alive(model, inputs[-1], inputs, dynamic_shapes=({0: "n"}, {0: "n"}))
+
+
+def test_a_mask_that_two_branches_count():
+    """Longformer: two layers choose rows by one mask, each in an arm of its own, and go on with them in a later one."""
+
+    class Layer(nn.Module):
+        def forward(self, x, mask, some):
+            if some:
+                rows = mask.nonzero(as_tuple=True)
+                x = x + x[rows].sum()
+            x = x * 2
+            if some:
+                x = x.clone()
+                x[rows] = x[rows] + 1
+            return x
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Layer(), Layer()
+
+        def forward(self, x):
+            mask = x > 1
+            some = mask.flatten().any().item()
+            return self.second(self.first(x, mask, some), mask, some)
+
+    x = torch.tensor([[0.5, 2.0], [-1.0, 3.0], [0.0, 0.2]])
+    assert_kept_alive(Net(), (x,), [(x - 4,), (x[:0],), (torch.cat([x, x + 1]),)], dynamic_shapes=({0: "n"},))

@@ -265,9 +265,18 @@ HIGHER_ORDER: dict[str, Any] = {
 """Torch's control-flow functions, as users call them."""
 
 
-def forget_item(fake: torch.Tensor) -> None:
-    """Let the next `.item()` of a fake tensor be a new symbol."""
-    fake.item_memo = None  # type: ignore[attr-defined]
+_COUNTS = ("nonzero_memo", "unique_memo", "unique_consecutive_memo")
+
+
+def is_uncounted(value: Any) -> bool:
+    """Whether it is a fake tensor without a symbol for how many of its elements are not zero, or are different."""
+    return isinstance(value, FakeTensor) and all(getattr(value, name) is None for name in _COUNTS)
+
+
+def forget_numbers(fake: torch.Tensor) -> None:
+    """Let the next `.item()` or `nonzero()` of a fake tensor be a new symbol."""
+    for name in ("item_memo", *_COUNTS):
+        setattr(fake, name, None)
 
 
 def share_functional_value(wrapped: torch.Tensor, other: torch.Tensor) -> None:

@@ -90,6 +90,18 @@ def same_number(one: Any, other: Any) -> bool:
     return bool(first == second)
 
 
+def same_stride(stride: Any, step: Any) -> bool:
+    """Whether a tensor that is not empty has this stride in every run: torch says `Max(1, n)` for the rows in it."""
+    found = sympy.sympify(expr_of(stride) if is_symbolic(stride) else stride)
+    found = found.replace(_is_largest, lambda largest: sympy.Max(*(arg for arg in largest.args if arg != 1)))
+    wanted = expr_of(step) if is_symbolic(step) else step
+    return bool(sympy.expand(found - wanted) == 0)
+
+
+def _is_largest(expr: sympy.Basic) -> bool:
+    return type(expr).__name__ == "Max"  # sympy's, or torch's own
+
+
 def same_value(one: Any, other: Any) -> bool:
     """Whether two things are the same in every run, as far as that can be told: tensors only where they are one."""
     if one is other:

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from trueport.capture.decompositions.registry import results_of
-from trueport.capture.graph import Node, Number, Region, Returns, Value, mapped
+from trueport.capture.graph import Node, Number, Region, Returns, Value, flat, mapped
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.size_values import SizeValues
@@ -28,8 +28,9 @@ from trueport.torch_internals import (
     FakeTensor,
     FunctionalTensor,
     OpOverload,
-    forget_item,
+    forget_numbers,
     from_functional,
+    is_uncounted,
     outside_all_modes,
     symbolic_kernels,
 )
@@ -82,7 +83,7 @@ class Recording(ABC):
         self._recorded: tuple[Region, Recorded] | None = None
         self._bound_items: dict[Any, list[Region]] = {}
         self._read_in: dict[int, list[torch.Tensor]] = {}
-        """By region, the tensors whose numbers were first asked for in it."""
+        """By region, the tensors that were first asked in it for their number, or for how many are not zero."""
 
     @abstractmethod
     def known_result(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -113,7 +114,10 @@ class Recording(ABC):
         again = self._recorded_before(op, args, kwargs)
         if again is not None:
             return again
+        is_counting = torch.Tag.dynamic_output_shape in op.tags
+        uncounted = [each for each in flat(args) if is_uncounted(each)] if is_counting else []
         returned = mapped(self.memory.results(op, args, kwargs, lambda: self._ask(op, args, kwargs)), self._new)
+        self._read_in.setdefault(id(self.regions[-1]), []).extend(fake for fake in uncounted if not is_uncounted(fake))
         if isinstance(returned, (bool, int, float)):  # a question about shapes, which the trace can answer
             return returned
         self._note_unsupported(op, args, kwargs)
@@ -238,9 +242,10 @@ class Recording(ABC):
         return returned
 
     def leave(self, region: Region) -> None:
-        """A number that was read in an arm is no number of the other arm, nor of what comes after: it is read again."""
+        """A number that was read in an arm is no number of the other arm, nor of what comes after: it is read again.
+        So is a count: of `mask.nonzero()` in one arm, no other knows how many rows it has."""
         for fake in self._read_in.pop(id(region), ()):
-            forget_item(fake)
+            forget_numbers(fake)
 
     def _note_unsupported(self, op: OpOverload, args: Any, kwargs: Any) -> None:
         if self.is_leaf(op, False) or (self.is_leaf(op, True) and meets_complex((*args, *kwargs.values()))):

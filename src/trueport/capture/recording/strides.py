@@ -14,7 +14,7 @@ import torch
 from trueport.capture.graph import Control, Node, Value
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals.schemas import aliases
-from trueport.torch_internals.symbolic import same_number
+from trueport.torch_internals.symbolic import same_number, same_stride
 
 aten = torch.ops.aten
 
@@ -59,7 +59,7 @@ def _without_gaps(tensor: torch.Tensor) -> list[int] | None:
     order: list[int] = []
     step, left = 1, list(range(tensor.dim()))
     while left:
-        fits = (axis for axis in reversed(left) if same_number(tensor.stride(axis), step))
+        fits = (axis for axis in reversed(left) if same_stride(tensor.stride(axis), step))
         alone = (axis for axis in left if same_number(tensor.shape[axis], 1))
         axis = next(fits, next(alone, None))
         if axis is None:
