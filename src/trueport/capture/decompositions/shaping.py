@@ -97,18 +97,6 @@ def _unsafe_masked_index(
     return torch.where(mask, tensor[tuple(within)], torch.full((), fill, dtype=tensor.dtype))
 
 
-@decomposes(aten.diagonal.default)
-def _diagonal(tensor: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
-    """As torch's own from 2.11 on; before, it decides by the example which of the two axes is the shorter one."""
-    one, other = dim1 % tensor.dim(), dim2 % tensor.dim()
-    length = torch.sym_max(0, torch.sym_min(tensor.shape[one] + min(offset, 0), tensor.shape[other] - max(offset, 0)))
-    ahead = offset * tensor.stride(other) if offset >= 0 else -offset * tensor.stride(one)
-    kept = [axis for axis in range(tensor.dim()) if axis not in (one, other)]
-    sizes = [*(tensor.shape[axis] for axis in kept), length]
-    strides = [*(tensor.stride(axis) for axis in kept), tensor.stride(one) + tensor.stride(other)]
-    return tensor.as_strided(sizes, strides, tensor.storage_offset() + ahead)
-
-
 @decomposes(aten.fill_diagonal_.default)
 def _fill_diagonal_(tensor: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
     """Torch walks over the memory by strides, which no value of a graph has."""
@@ -188,6 +176,16 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
         sizes[dim], strides[dim] = length, strides[dim] * step
         return self.new_empty_strided(sizes, strides)
     return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
+
+
+@sizes_of(aten.diagonal.default)
+def _diagonal(self: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+    """As torch's own from 2.11 on; before, it decides by the example which of the two axes is the shorter one."""
+    one, other = dim1 % self.dim(), dim2 % self.dim()
+    length = torch.sym_max(0, torch.sym_min(self.shape[one] + min(offset, 0), self.shape[other] - max(offset, 0)))
+    kept = [axis for axis in range(self.dim()) if axis not in (one, other)]
+    strides = [*(self.stride(axis) for axis in kept), self.stride(one) + self.stride(other)]
+    return self.new_empty_strided([*(self.shape[axis] for axis in kept), length], strides)
 
 
 def is_left_open(length: Any) -> bool:
