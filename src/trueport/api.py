@@ -120,15 +120,14 @@ def export(
             value_ranges=value_ranges,
         )
     _refuse_without_room(job.model, path, verify)
-    run = Run(job, options, watch)
-    carried = run.carry()
+    run, carried = Run(job, options, watch).carry()
     if target is not None:
         with watch.stage("write"):
             written = save_model(carried.model, target, external_data, overwrite)
     report = run.report(carried, path)
     if target is not None and proof and report.verified:
         prove(report, written, run.noting())
-    return Program(carried.model, report, job, carried.graph, path)
+    return Program(carried.model, report, run.job, carried.graph, path)
 
 
 def check(model: object, args: Any = (), **options: Any) -> Report:

@@ -122,7 +122,7 @@ class Program:
         values: list[Any] = []
         for output in self._graph.outputs[: self._graph.returns.count]:
             if not is_carried(output.value):
-                values.append(output.value)
+                values.append(output.constant)
                 continue
             tensors = next(given)
             if isinstance(output.value, OpenItems) and output.value.number is None:

@@ -30,16 +30,17 @@ from trueport.capture.graph import Graph
 from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
-from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
+from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
-from trueport.load.job import Job
+from trueport.load.job import Job, Leaf
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
@@ -113,6 +114,10 @@ class Attempt:
         return CarriedModel(self.found, self.graph, self.model, self.checked)
 
 
+class NotCaptured(ExportError):
+    """A trace that did not come to its end."""
+
+
 @dataclass(frozen=True)
 class Stopwatch:
     """How long each stage took, for the report."""
@@ -135,8 +140,24 @@ class Run:
     options: ExportOptions
     watch: Stopwatch
 
-    def carry(self) -> CarriedModel:
-        """examine ► capture ► judge ► lower ► verify. Raises ExportError where one of them has an error to tell."""
+    def carry(self) -> tuple[Run, CarriedModel]:
+        """The model on the other side, and the run that brought it there: this one, or one with the flags baked in.
+
+        `use_cache=False` is an input as long as both sides fit into one graph. Where they do not (one returns a cache),
+        only Python can look at it. Raises ExportError where a stage has an error to tell.
+        """
+        try:
+            return self, self._carried()
+        except NotCaptured as refused:
+            if not self.job.flags:
+                raise
+            kept = replace(self, job=self.job.with_constants(self.job.flags, _kept_flags(self.job.flags, refused)))
+            with contextlib.suppress(ExportError):
+                return kept, kept._carried()
+            raise
+
+    def _carried(self) -> CarriedModel:
+        """examine ► capture ► judge ► lower ► verify."""
         _passed.before(self.job.model)
         if self.options.verify:
             warm_up()
@@ -220,7 +241,7 @@ class Run:
                 return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
             except ExportError as refused:
                 found = [*examined.diagnostics, *placed(refused)]
-                raise ExportError(found, refused.rewritten) from refused.__cause__
+                raise NotCaptured(found, refused.rewritten) from refused.__cause__
 
     def _judge(self, graph: Graph, examined: Examined) -> TraceJudged:
         with self.watch.stage("judge"):
@@ -280,6 +301,19 @@ class Run:
 
     def _roots(self) -> SourceRoots:
         return source_roots(self.job.model, self.options.source_root)
+
+
+def _kept_flags(flags: Sequence[Leaf], refused: ExportError) -> Diagnostic:
+    names = [f'"{flag.name}"' for flag in flags]
+    why = next(finding for finding in refused.diagnostics if finding.is_error)
+    return NumberFrozen(
+        message=f"{', '.join(f'{flag.path} = {flag.value!r}' for flag in flags)}: kept as in the example, since both "
+        "sides do not fit into one model",
+        seen=(f"as an input: {why.message}",),
+        place=why.place,
+        fix=f"export one model for each value that you need; to confirm: constants=[{', '.join(names)}]",
+        severity=Severity.WARNING,
+    )
 
 
 def _is_told(finding: Diagnostic, found: Iterable[Diagnostic]) -> bool:

@@ -66,7 +66,7 @@ def report(
         diagnostics=carried.found,
         inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
-        left_out={output.name: spelt(output.value) for output in carried.graph.outputs if not is_carried(output.value)},
+        left_out={out.name: spelt(out.constant) for out in carried.graph.outputs if not is_carried(out.value)},
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
         constants=job.constants,
         assumptions=tuple(_assumptions(carried.graph, sizes, roots)),

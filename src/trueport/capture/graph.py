@@ -195,9 +195,17 @@ class GraphInput:
     leaf: Leaf | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A bool among the attributes of an object that forward returned (`cache.is_initialized`): part of the object, and
+    the same in every run, which the check sees to."""
+
+    value: bool
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class GraphOutput:
-    """A leaf of what forward returned: a Value, a Number, OpenItems, or a Python constant (None, a str, a number)."""
+    """A leaf of what forward returned: a Value, a Number, OpenItems, a Switch, or a constant of Python."""
 
     name: str
     value: Any
@@ -205,11 +213,16 @@ class GraphOutput:
     @property
     def reads(self) -> tuple[Any, ...]:
         """What of the graph it is made of."""
-        return self.value.reads if isinstance(self.value, OpenItems) else (self.value,)
+        return self.value.reads if isinstance(self.value, OpenItems) else (self.constant,)
+
+    @property
+    def constant(self) -> Any:
+        """What it is where it is no output of the ONNX model."""
+        return self.value.value if isinstance(self.value, Switch) else self.value
 
 
 def is_carried(value: Any) -> bool:
-    """Whether an output of forward is an output of the ONNX model (None and strings are not)."""
+    """Whether an output of forward is an output of the ONNX model (None, strings and switches are not)."""
     return isinstance(value, (Value, Number, OpenItems, bool, int, float))
 
 

@@ -17,7 +17,7 @@ from trueport.capture.containers.dicts import first_open_dict
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import Column, NotAlike, Rows
 from trueport.capture.containers.sequences import StandIn
-from trueport.capture.graph import GraphOutput, OpenItems, is_carried
+from trueport.capture.graph import GraphOutput, OpenItems, Switch, is_carried
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import unless_empty
@@ -48,7 +48,7 @@ def outputs_of(tracer: Tracer, returned: Any) -> Returned:
         open_dict.why.complain()
     leaves, structure = flatten(returned, "output", root_in_names=False, open_list=lambda obj: _opened(tracer, obj))
     _refuse_unknown(leaves)
-    outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf.value)) for leaf in leaves]
+    outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf)) for leaf in leaves]
     if not any(is_carried(output.value) for output in outputs):
         raise refusal(OutputType(message="forward returns no tensor and no number", fix="return what it computes"))
     return Returned(outputs, structure)
@@ -91,7 +91,10 @@ def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
             _refuse(leaf.value.stands_for, "its items stand among others in what forward returns")
 
 
-def _output_value(tracer: Tracer, value: Any) -> Any:
+def _output_value(tracer: Tracer, leaf: FoundLeaf) -> Any:
+    value = leaf.value
+    if leaf.inside_object and isinstance(value, bool):
+        return Switch(value)
     if isinstance(value, torch.Tensor):
         return tracer.value_read(value)
     return tracer.symbols.number_of(value) if is_symbolic(value) else value

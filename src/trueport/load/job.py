@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -94,6 +94,16 @@ class Job:
     def constants(self) -> dict[str, str]:
         """The arguments that are baked in, as Python shows them."""
         return {leaf.name: spelt(leaf.value) for leaf in self.leaves if not leaf.is_input}
+
+    @property
+    def flags(self) -> tuple[Leaf, ...]:
+        """Bools among the inputs, of which nobody said that they are to be free."""
+        return tuple(leaf for leaf in self.inputs if isinstance(leaf.value, bool) and not leaf.declared_free)
+
+    def with_constants(self, kept: Sequence[Leaf], told: Diagnostic) -> Job:
+        """The same with some of the inputs baked in."""
+        leaves = (replace(leaf, kind=LeafKind.CONSTANT) if leaf in kept else leaf for leaf in self.leaves)
+        return replace(self, leaves=tuple(leaves), diagnostics=(*self.diagnostics, told))
 
     @property
     def free_sizes(self) -> tuple[FreeSize, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph, OpenItems, is_carried
+from trueport.capture.graph import Graph, OpenItems, Switch, is_carried
+from trueport.load.structures import StructureMismatch
 from trueport.verify.decisions.tally import Relevant, Tally
 from trueport.verify.decisions.trail import Overstayed, Trail, followed
 from trueport.verify.inputs.work import Watched, Work
@@ -157,6 +158,9 @@ def expected_outputs(graph: Graph, eager: Any) -> list[Expected]:
     returned, state = eager
     values = graph.returns.flatten(returned)
     outputs = graph.outputs[: len(values)]
+    for value, output in zip(values, outputs, strict=True):
+        if isinstance(output.value, Switch) and value is not output.value.value:
+            raise StructureMismatch(f"`{output.name}` is {value!r} instead of {output.value.value!r}")
     carried = [
         _as_tensor(output.value, value)
         for value, output in zip(values, outputs, strict=True)
