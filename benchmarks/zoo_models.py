@@ -7,6 +7,8 @@ of a language model would: batch and sequence free from 1, the sequence up to wh
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from torch.export import Dim
 
 from benchmarks.judge import Inputs, Subject
 
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "zoo"
+"""Architectures of transformers, timm and torchvision; each comes with other values, sizes and padded masks."""
+if SHARED.is_dir() and importlib.util.find_spec("torchvision") is not None:
+    sys.path.insert(0, str(SHARED))
+    importlib.import_module("tvshim")  # before transformers, which imports torchvision without its operators
 transformers: Any = importlib.import_module("transformers")  # its own annotations of configurations are too narrow
 LIBRARY = str(Path(transformers.__file__).parent)
 VOCABULARY = 99
@@ -184,6 +191,8 @@ def whisper() -> Subject:
 
 def build(name: str) -> Subject:
     """The weights depend on the name only, so that every process builds the same model."""
+    if name not in ZOO:
+        return _shared(name)
     torch.manual_seed(sum(name.encode()))
     subject = ZOO[name]()
     with torch.no_grad():
@@ -192,3 +201,19 @@ def build(name: str) -> Subject:
                 # The libraries start so close to zero that a wrong mask would stay below the tolerance.
                 weight.normal_(std=0.2)
     return subject
+
+
+def shared_names() -> list[str]:
+    """None where there is no such folder, or no torchvision. Names that both have are ours."""
+    return [name for name in _shared_models().names() if name not in ZOO] if "tvshim" in sys.modules else []
+
+
+def _shared_models() -> Any:
+    return importlib.import_module("models")
+
+
+def _shared(name: str) -> Subject:
+    model, args, kwargs, shapes, more = _shared_models().build(name)
+    library = importlib.import_module(type(model).__module__.partition(".")[0])
+    own = str(Path(library.__file__ or "").parent) if library.__name__ != "models" else str(Path(LIBRARY).parent)
+    return Subject(name, model, (args, kwargs), [(given, named) for _, given, named in more], shapes, own)
