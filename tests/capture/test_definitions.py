@@ -310,3 +310,10 @@ def test_functions_over_rows_by_vmap():
 def test_whether_all_or_any_are_true():
     aten = torch.ops.aten
     faithful(lambda x: (aten._is_all_true(x > 0), aten._is_any_true(x > 1)), torch.rand(3, 2), free=({0},))
+
+
+def test_a_cross_product_without_an_axis():
+    """Eager takes the first axis of three, which a free one may be."""
+    faithful(lambda x: torch.cross(x, x.flip(1)), torch.randn(3, 4), free=({1},))
+    with pytest.raises(trueport.ExportError, match="only the side where n is not 3"):
+        trueport.export(lambda x: torch.cross(x, x.flip(1)), (torch.randn(4, 3),), dynamic_shapes=({0: "n"},))

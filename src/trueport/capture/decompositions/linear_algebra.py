@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, holds_symbol, sizes_of
+from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.torch_internals import decomposition_of
 
 aten = torch.ops.aten
@@ -37,6 +37,13 @@ def _kron(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         [s for size in right for s in (1, size)]
     )
     return product.reshape([a * b for a, b in zip(left, right, strict=True)])
+
+
+@decomposes(torch.cross, torch.Tensor.cross, when=free_size)
+def _cross(input: torch.Tensor, other: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    """Without an axis, along the first one of three: that a free axis before it has another size is an assumption."""
+    axes = (axis for axis, size in enumerate(input.shape) if dim is None and size == 3)
+    return torch.linalg.cross(input, other, dim=next(axes, -1) if dim is None else dim)
 
 
 @decomposes(torch.vander)
