@@ -271,15 +271,17 @@ def test_none_for_no_rounds_only_is_for_eager_to_judge():
     assert refused(StateFromNone(refuses=False), (given[1],), dynamic_shapes=ROWS).code == "TP302"
 
 
-def test_an_argument_that_decides_what_is_returned_is_to_be_a_constant():
+def test_an_argument_that_decides_what_is_returned_is_kept_and_told():
     class ReturnDict(nn.Module):
         def forward(self, x, return_dict=None):
             return {"logits": x * 2, "loss": None} if return_dict else (x * 2,)
 
-    found = refused(ReturnDict(), (UP, True))
-    assert found.code == "TP103"
-    assert "a dict where the test holds, a tuple where not" in found.message
-    assert "constants='return_dict'" in found.fix
+    report = trueport.check(ReturnDict(), (UP, True))
+    (found,) = [each for each in report.diagnostics if each.code == "TP205"]
+    assert "return_dict = True: kept as in the example" in found.message
+    assert "a dict where the test holds, a tuple where not" in found.seen[0]
+    assert 'constants=["return_dict"]' in found.fix
+    assert report.verified
     assert_kept_alive(ReturnDict(), (UP, True), [(DOWN, True)], constants=["return_dict"])
 
 
