@@ -13,7 +13,7 @@ import trueport
 from tests.verify.onnx_models import FLOAT, helper, port, write
 from trueport.load.request import make_job
 from trueport.verify.check import Check, check_model
-from trueport.verify.inputs.work import Watched, Work
+from trueport.verify.inputs.work import Growth, Watched, Work
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import Budget, Options
 
@@ -87,11 +87,12 @@ def test_work_is_counted_and_grows_with_what_is_done() -> None:
 
 
 def test_a_loop_that_no_free_size_lengthens_costs_no_more_on_a_large_batch() -> None:
-    example = Work(operators=100, data=1.0, rounds=1.0)
+    example = Work(operators=100, data=1.0, usual=Growth(rounds=1.0))
     as_long, longer = Work(operators=100, data=2.0), Work(operators=200, data=2.0)
-    assert example.grown([(as_long, 2.0)], all_seen=True).rounds == 0
-    assert example.grown([(as_long, 2.0)], all_seen=False).rounds == 1
-    assert example.grown([(longer, 2.0), (as_long, 2.0)], all_seen=True).rounds == 1
+    seen = example.grown({"batch": (as_long, 2.0), "length": (longer, 2.0)})
+    assert seen.growths == {"batch": Growth(rounds=0.0, data=1.0), "length": Growth(rounds=1.0, data=1.0)}
+    costs = {name: seen.compared(1.0, {name: 10.0}) for name in ("batch", "length", "other")}
+    assert costs["batch"] < costs["length"] == costs["other"]
 
     class Steps(nn.Module):
         def __init__(self) -> None:

@@ -39,7 +39,7 @@ from trueport.verify.faults.mismatch import Investigation
 from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
-from trueport.verify.inputs.sizes import Group, groups_of
+from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
@@ -226,10 +226,10 @@ class Check:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
         watched = reference.watch(values)
-        larger = list(self._larger_runs(values))
+        larger = dict(self._larger_runs(values))
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
-        self.work = replace(reference.work.grown(larger, len(larger) == len(self.groups)), nodes=nodes)
+        self.work = replace(reference.work.grown(larger), nodes=nodes)
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
@@ -241,8 +241,8 @@ class Check:
             trusts_offsets=watched.trusts_offsets,
         )
 
-    def _larger_runs(self, values: Sequence[object]) -> Iterator[tuple[Work, float]]:
-        """Of the first free sizes, each by itself half as large again: the work, and how many times the example."""
+    def _larger_runs(self, values: Sequence[object]) -> Iterator[tuple[str, tuple[Work, float]]]:
+        """Of the first free sizes, each by itself half as large again: the work, and how many times the example's."""
         room = Room(self.job.leaves, values)
         for group in self.groups[:_GROWN]:
             larger = group.example + max(1, group.example // 2)
@@ -250,7 +250,7 @@ class Check:
             if group.admits(larger) and room.admits(sizes):
                 work = self.comparer.reference.watch_larger(resized(self.job.leaves, values, sizes))
                 if work is not None:
-                    yield work, room.share(sizes)
+                    yield group.names[0], (work, larger / max(group.example, 1))
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""
@@ -261,7 +261,7 @@ class Check:
         for candidate in self._worth_trying(drawn):
             if self.failed():
                 break
-            cost = self.work.compared(candidate.share)
+            cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
             allowed = self.tried < self.budget.needed and needed > 0
             missing = allowed and not self._is_enough(at_least, _OTHER_VALUES)
             if not (missing or candidate.wanted):

@@ -43,7 +43,8 @@ def _kron(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 def _cross(input: torch.Tensor, other: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     """Without an axis, along the first one of three: that a free axis before it has another size is an assumption."""
     axes = (axis for axis, size in enumerate(input.shape) if dim is None and size == 3)
-    return torch.linalg.cross(input, other, dim=next(axes, -1) if dim is None else dim)
+    axis = next(axes, -1) if dim is None else dim
+    return aten.linalg_cross.default(input, other, dim=axis)  # type: ignore[no-any-return]
 
 
 @decomposes(torch.vander)

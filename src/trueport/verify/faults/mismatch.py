@@ -20,7 +20,7 @@ from trueport.verify.faults.findings import difference_found, failure_found, str
 from trueport.verify.faults.shrink import in_words, smallest
 from trueport.verify.inputs.draw import Room
 from trueport.verify.inputs.moves import Candidate
-from trueport.verify.inputs.sizes import Group
+from trueport.verify.inputs.sizes import Group, ratios_of
 from trueport.verify.judging.comparing import Comparer, InputOutcome
 from trueport.verify.judging.second_opinion import second_opinion
 from trueport.verify.runtime.origin import made_at, origin_of
@@ -155,7 +155,8 @@ class Investigation:
 
         def cost(values: Sequence[object]) -> float:
             """Eager is asked several times, since each difference might be one of rounding."""
-            return _TIMES_EAGER * work.compared(room.share(sizes_in(self.job.leaves, values)))
+            sizes = sizes_in(self.job.leaves, values)
+            return _TIMES_EAGER * work.compared(room.share(sizes), ratios_of(self.groups, sizes))
 
         least = smallest(self.job, groups, failed, still_fails, cost, self.units)
         return least, shown[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,6 +63,11 @@ class Group:
         return Group(
             (*self.names, other.name), self.example, max(self.minimum, other.minimum), min(upper) if upper else None
         )
+
+
+def ratios_of(groups: Iterable[Group], sizes: Mapping[str, int]) -> dict[str, float]:
+    """By the first name of each group, how many times the example's its size is."""
+    return {group.names[0]: sizes[group.names[0]] / max(group.example, 1) for group in groups}
 
 
 @dataclass(frozen=True, slots=True)

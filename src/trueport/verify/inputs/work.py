@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx
@@ -58,16 +58,30 @@ _FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """With which powers of a free size the work grows."""
+
+    rounds: float = 0.0
+    """Of the number of operators: 1 where a loop goes through the rows."""
+    data: float = 1.0
+    """Of the data: 2 where each row meets each other."""
+
+
+Ratios = Mapping[str, float]
+"""By free size, how many times the example's a size is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """Of one run of eager on the example."""
 
     operators: int = 0
     data: float = 0.0
     """Units that grow with the input."""
-    rounds: float = 0.0
-    """With which power of the input the number of operators grows: 1 where a loop goes through the rows."""
-    growth: float = 1.0
-    """With which power of the input the data grow: 2 where each row meets each other."""
+    usual: Growth = Growth()
+    """With sizes of which nothing else was seen."""
+    growths: Mapping[str, Growth] = field(default_factory=dict)
+    """By free size, as it was seen."""
     nodes: int = 0
     """Of the file: one operator of eager may be a series of a hundred there."""
 
@@ -75,22 +89,38 @@ class Work:
     def units(self) -> float:
         return _OF_AN_OPERATOR * self.operators + self.data
 
-    def compared(self, share: float = 1.0) -> float:
-        """Of comparing one input that is so many times the example."""
-        rounds: float = max(share, 1.0) ** self.rounds
-        data = self.data * (share**self.growth if share > 1 else share)
+    def compared(self, share: float = 1.0, ratios: Ratios | None = None) -> float:
+        """Of comparing one input that is so many times the example, with free sizes that are so many times its own.
+
+        The data grow with the input at least. The sizes tell where they grow faster, since one size may be a small part
+        of the input and most of the work (a token beside a cache).
+        """
+        rounds, times = 1.0, 1.0
+        for name, ratio in (ratios or {}).items():
+            growth = self.growths.get(name, self.usual)
+            rounds *= _power(max(ratio, 1.0), growth.rounds)
+            times *= _power(max(ratio, 1.0), growth.data)
+        data = self.data * (max(share, times) if share > 1 or times > 1 else share)
         in_file = max(1.0, self.nodes / max(_NODES * self.operators, 1))
         return _HANDING_OVER + 2 * _OF_AN_OPERATOR * self.operators * rounds + (1 + in_file) * data
 
-    def grown(self, larger: Sequence[tuple[Work, float]], all_seen: bool) -> Work:
-        """The same, once runs have been seen whose inputs were so many times as large. Loops are taken to follow the
-        input unless every free size was seen not to lengthen them."""
-        rounds, growth = [0.0], [self.growth]
-        for work, share in larger:
-            if share > 1 and self.data and self.operators:
-                rounds.append(math.log(max(work.operators, 1) / self.operators) / math.log(share))
-                growth.append(math.log(max(work.data, self.data) / self.data) / math.log(share))
-        return replace(self, rounds=max(rounds) if all_seen else max(self.rounds, *rounds), growth=max(growth))
+    def grown(self, larger: Mapping[str, tuple[Work, float]]) -> Work:
+        """The same, once runs have been seen in which one free size was so many times the example's."""
+        found: dict[str, Growth] = {}
+        for name, (work, ratio) in larger.items():
+            if self.data and self.operators:
+                rounds = math.log(max(work.operators, self.operators) / self.operators) / math.log(ratio)
+                data = math.log(max(work.data, self.data) / self.data) / math.log(ratio)
+                found[name] = Growth(rounds, data)
+        return replace(self, growths=found)
+
+
+def _power(base: float, exponent: float) -> float:
+    """Beyond any number where a row more doubles the work."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
 
 
 class Watched(EagerMode):

@@ -15,7 +15,7 @@ from trueport.capture.graph import Graph, OpenItems, Switch, is_carried
 from trueport.load.structures import StructureMismatch
 from trueport.verify.decisions.tally import Relevant, Tally
 from trueport.verify.decisions.trail import Overstayed, Trail, followed
-from trueport.verify.inputs.work import Watched, Work
+from trueport.verify.inputs.work import Growth, Watched, Work
 from trueport.verify.judging.compare import Expected
 
 RunEager = Callable[[Sequence[object]], object]
@@ -76,7 +76,7 @@ class Reference:
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
         watched.trusts_offsets |= not ran
-        self.work = replace(watched.work, rounds=float(self._has_loops))
+        self.work = replace(watched.work, usual=Growth(rounds=float(self._has_loops)))
         return watched
 
     def watch_larger(self, values: Sequence[object]) -> Work | None:
