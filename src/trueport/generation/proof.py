@@ -1,0 +1,119 @@
+"""The proof of generation: greedy tokens in ONNX Runtime against `generate()` in eager.
+
+With a cache from empty, the prompt in one piece and in several, for one row and for three with padding on the left.
+Where two logits are equal within the tolerance of the dtype, either token is right: the tie is named, and the run goes
+on with eager's token, so that what follows is compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from trueport.diagnostics.rules.tp813_tokens_differ import TokensDiffer
+from trueport.errors import refusal
+from trueport.generation.eager import EagerText, Inputs, Prompts, generate
+from trueport.generation.running import Decoding, Graphs
+from trueport.verify.judging.compare import Tolerance, tolerance_for
+
+TOKENS = 32
+_PROMPT, _SOURCE = 7, 6
+_ROWS = (1, 3)
+_PIECES = (3, 1)
+"""Of the prompt; the rest is the last piece."""
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Two tokens, each of which is the best within the tolerance."""
+
+    row: int
+    step: int
+    eager: int
+    runtime: int
+    apart: float
+
+    def __str__(self) -> str:
+        return f"row {self.row}, token {self.step}: {self.eager} or {self.runtime}, {self.apart:.2g} apart"
+
+
+@dataclass(frozen=True)
+class GeneratedRun:
+    """One text, or several, generated on both sides with the same tokens but for the ties."""
+
+    rows: int
+    pieces: tuple[int, ...]
+    """The lengths in which the prompt was given."""
+    tokens: int
+    worst: float
+    """The largest difference between the logits that were chosen by."""
+    ties: tuple[Tie, ...]
+    anew: tuple[int, ...]
+    """The tokens for which `generate()` empties the cache and reads the whole text again. An application must too."""
+
+    def __str__(self) -> str:
+        ties = f", ties: {'; '.join(map(str, self.ties))}" if self.ties else ", no ties"
+        ties += f", whole text read again for token {', '.join(map(str, self.anew))}" if self.anew else ""
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        prompt = " + ".join(map(str, self.pieces))
+        return f"{rows}, prompt {prompt}: {self.tokens} tokens equal, logits within {self.worst:.1e}{ties}"
+
+
+def prove(graphs: Graphs, prompts: Prompts, tokens: int = TOKENS) -> tuple[GeneratedRun, ...]:
+    """Compare, and raise ExportError where a token differs that is no tie."""
+    return tuple(_runs(graphs, prompts, tokens))
+
+
+def _runs(graphs: Graphs, prompts: Prompts, tokens: int) -> Iterator[GeneratedRun]:
+    if prompts.positions is not None:
+        tokens = min(tokens, prompts.positions - _PROMPT)
+    dtypes = {parameter.dtype for parameter in prompts.model.parameters() if parameter.dtype.is_floating_point}
+    tolerance = tolerance_for(torch.float32, tuple(dtypes))
+    for rows in _ROWS:
+        inputs = prompts.make(rows, _PROMPT, _SOURCE)
+        expected = generate(prompts.model, inputs, tokens)
+        for pieces in ((_PROMPT,), (*_PIECES, _PROMPT - sum(_PIECES))):
+            yield _run(graphs, inputs, pieces, expected, tolerance)
+
+
+def _run(
+    graphs: Graphs, inputs: Inputs, pieces: tuple[int, ...], expected: EagerText, tolerance: Tolerance
+) -> GeneratedRun:
+    encodes = graphs.encoder is not None
+    text = inputs["decoder_input_ids" if encodes else "input_ids"]
+    mask = torch.ones_like(text) if encodes else inputs.get("attention_mask", torch.ones_like(text))
+    ties: list[Tie] = []
+    worst, read = 0.0, pieces
+    for step, anew in enumerate(expected.anew):
+        if anew:
+            decoding, at = Decoding(graphs, inputs), 0
+        for piece in read if anew else (1,):
+            logits = decoding.step(text[:, at : at + piece], mask[:, at : at + piece])
+            at += piece
+        ours, theirs = expected.logits[step].float(), logits[:, -1].float()
+        worst = max(worst, float((ours - theirs).abs().max()))
+        ties += _ties(step, expected.tokens[:, step], ours, theirs, tolerance)
+        text = torch.cat([text, expected.tokens[:, step : step + 1]], 1)
+        mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
+        read = (text.shape[1],)
+    again = tuple(step for step, anew in enumerate(expected.anew) if anew and step)
+    return GeneratedRun(len(text), pieces, len(expected.anew), worst, tuple(ties), again)
+
+
+def _ties(
+    step: int, chosen: torch.Tensor, ours: torch.Tensor, theirs: torch.Tensor, tolerance: Tolerance
+) -> Iterator[Tie]:
+    for row, (token, other) in enumerate(zip(chosen.tolist(), theirs.argmax(-1).tolist(), strict=True)):
+        if token == other:
+            continue
+        apart = abs(float(ours[row, token] - ours[row, other]))
+        if not apart <= 2 * float(tolerance.allowed(ours[row])[token]):
+            message = (
+                f"row {row}, token {step}: eager chose {token} ({ours[row, token]:.6g} before "
+                f"{ours[row, other]:.6g}), ONNX Runtime chose {other} ({theirs[row, other]:.6g} before "
+                f"{theirs[row, token]:.6g})"
+            )
+            raise refusal(TokensDiffer(message=message))
+        yield Tie(row, step, token, other, apart)

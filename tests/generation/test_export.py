@@ -1,0 +1,125 @@
+"""A folder that generates what `generate()` does."""
+
+from __future__ import annotations
+
+import re
+
+import onnx
+import pytest
+import torch
+
+import trueport
+from tests.generation.models import llama, mistral, t5
+from trueport.generation.eager import Prompts, generate
+
+
+def shapes(values) -> dict[str, list[object]]:
+    return {
+        value.name: [axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim] for value in values
+    }
+
+
+def test_a_decoder_is_one_graph_for_the_prompt_and_each_token(tmp_path):
+    done = trueport.generation.export(llama(), tmp_path / "out", tokens=8)
+    graph = onnx.load(tmp_path / "out" / "model.onnx", load_external_data=False).graph
+    past, present = ["batch", 2, "past", 4], ["batch", 2, "past + sequence", 4]
+    assert shapes(graph.input) == {
+        "input_ids": ["batch", "sequence"],
+        "attention_mask": ["batch", "past + sequence"],
+        "position_ids": ["batch", "sequence"],
+        **{f"past_key_values.{layer}.{kind}": past for layer in (0, 1) for kind in ("key", "value")},
+    }
+    assert shapes(graph.output) == {
+        "logits": ["batch", "sequence", 99],
+        **{f"present.{layer}.{kind}": present for layer in (0, 1) for kind in ("key", "value")},
+    }
+    assert [(run.rows, run.pieces, run.tokens) for run in done.runs] == [
+        (1, (7,), 8),
+        (1, (3, 1, 3), 8),
+        (3, (7,), 8),
+        (3, (3, 1, 3), 8),
+    ]
+    assert done.programs["model.onnx"].report.verified
+    assert {"config.json", "generation_config.json"} <= {file.name for file in (tmp_path / "out").iterdir()}
+
+
+def test_a_sliding_window_is_in_the_mask(tmp_path):
+    """The states keep every token, and the tokens are those of a cache that drops what has left the window."""
+    model = mistral(window=4)
+    inputs = Prompts(model, {}).make(1, 7)
+    wide = mistral(window=64)
+    assert not torch.equal(generate(model, inputs, 12).tokens, generate(wide, inputs, 12).tokens)
+    done = trueport.generation.export(model, tmp_path / "out", tokens=12)
+    assert [run.tokens for run in done.runs] == [12] * 4
+
+
+def test_an_encoder_and_its_decoder(tmp_path):
+    done = trueport.generation.export(t5(), tmp_path / "out", tokens=6)
+    decoder = onnx.load(tmp_path / "out" / "decoder_model.onnx", load_external_data=False).graph
+    encoder = onnx.load(tmp_path / "out" / "encoder_model.onnx", load_external_data=False).graph
+    assert "past_key_values.1.encoder.value" in shapes(decoder.input)
+    assert "present.1.decoder.key" in shapes(decoder.output)
+    assert "present.1.encoder.key" in shapes(encoder.output)
+    assert "present.1.encoder.key" not in shapes(decoder.output)
+    assert [run.tokens for run in done.runs] == [6] * 4
+
+
+def test_a_local_folder_with_its_tokenizer(tmp_path):
+    llama().save_pretrained(tmp_path / "in")
+    (tmp_path / "in" / "tokenizer_config.json").write_text("{}")
+    trueport.generation.export(tmp_path / "in", tmp_path / "out", verify=False)
+    written = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"model.onnx", "config.json", "tokenizer_config.json"} <= written
+    assert not any(name.endswith(".safetensors") for name in written)
+
+
+def test_what_is_there_stays(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(trueport.UsageError, match="not empty"):
+        trueport.generation.export(llama(), tmp_path / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+    trueport.generation.export(llama(), tmp_path / "out", verify=False, overwrite=True)
+    assert not (tmp_path / "out" / "mine.txt").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_another_token_is_an_error_and_nothing_is_written(tmp_path, monkeypatch):
+    from trueport.generation import proof
+
+    monkeypatch.setattr(proof, "Decoding", _Other)
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.generation.export(llama(), tmp_path / "out", tokens=4)
+    assert [found.code for found in refused.value.diagnostics] == ["TP813"]
+    assert not list(tmp_path.iterdir())
+
+
+class _Other:
+    """A graph that always has the first token best."""
+
+    def __init__(self, graphs, inputs):
+        pass
+
+    def step(self, tokens, mask):
+        logits = torch.zeros(*tokens.shape, 99)
+        logits[..., 0] = 1.0
+        return logits
+
+
+def test_what_is_not_known_is_refused(tmp_path):
+    """A number that changes from step to step would be frozen."""
+    model = llama()
+    inner = model.prepare_inputs_for_generation
+
+    def more(input_ids, **kwargs):
+        return {**inner(input_ids, **kwargs), "step": input_ids.shape[1]}
+
+    model.prepare_inputs_for_generation = more
+    with pytest.raises(trueport.ExportError, match=re.escape("step is 5, 6, 7")) as refused:
+        trueport.generation.export(model, tmp_path / "out")
+    assert [found.code for found in refused.value.diagnostics] == ["TP206"]
+
+
+def test_what_is_no_model_of_transformers(tmp_path):
+    with pytest.raises(trueport.UsageError, match="Linear is no model of transformers"):
+        trueport.generation.export(torch.nn.Linear(2, 2), tmp_path / "out")
