@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from torch.export import Dim
 from trueport.api import export as export_graph
 from trueport.generation.eager import Prompts, generate, start_token
 from trueport.generation.folder import copy_settings, refuse_folder, written
+from trueport.generation.genai import genai_config
 from trueport.generation.loading import loaded
 from trueport.generation.plan import (
     BATCH,
@@ -29,6 +31,7 @@ from trueport.generation.plan import (
 )
 from trueport.generation.proof import TOKENS, GeneratedRun, prove
 from trueport.generation.running import Graphs, Runtime
+from trueport.generation.sharing import share_weights
 from trueport.generation.step import Encode, Step
 from trueport.generation.watch import Lengths, watched
 from trueport.program import Program
@@ -54,6 +57,21 @@ class GenerationFolder:
     """By file name."""
     runs: tuple[GeneratedRun, ...]
     """Texts that were generated on both sides, token by token; empty where that was not asked for."""
+
+    def lines(self) -> list[str]:
+        """What was written and compared, for people."""
+        found = []
+        for name, program in self.programs.items():
+            report = program.report
+            checked = f"equal to eager on {len(report.checks)} inputs" if report.verified else "not verified"
+            found.append(f"{self.folder / name}: {report.nodes} nodes, opset {report.opset}, {checked}")
+        if not self.runs:
+            return [*found, "generation was not compared with eager"]
+        return [
+            *found,
+            "greedy tokens of ONNX Runtime against generate() in eager:",
+            *(f"  {run}" for run in self.runs),
+        ]
 
 
 def export(
@@ -99,11 +117,13 @@ def export(
         for part in parts
     }
     with written(target, overwrite) as place:
-        for name, program in programs.items():
-            program.save(place / name, external_data=True)
-        graphs = Graphs(parts[0].plan, *(Runtime(place / part.file) for part in parts))
-        runs = prove(graphs, prompts, tokens) if verify else ()
+        files = [program.save(place / name, external_data=True)[0] for name, program in programs.items()]
+        if len(files) > 1:
+            share_weights(files)
+        runs = prove(Graphs(parts[0].plan, *map(Runtime, files)), prompts, tokens) if verify else ()
         copy_settings(made, source, place)
+        if settings := genai_config(made, parts[0].plan, parts[0].file):
+            (place / "genai_config.json").write_text(json.dumps(settings, indent=2) + "\n")
     return GenerationFolder(target, programs, runs)
 
 
@@ -123,16 +143,16 @@ class _Part:
 
     def ranges(self, prompts: Prompts) -> dict[str, tuple[float, float]]:
         known = {TensorRole.TOKENS: prompts.vocabulary, TensorRole.MASK: 2, TensorRole.POSITIONS: prompts.positions}
-        return {port.name: (0, end - 1) for port in self.ports if (end := known.get(port.kind))}
+        return {port.name: (0, end - 1) for port in self.ports if (end := known.get(port.role))}
 
 
 def _example(port: StepInput, draw: torch.Generator) -> torch.Tensor:
     shape = port.shape(_EXAMPLE)
-    if port.kind is TensorRole.MASK:
+    if port.role is TensorRole.MASK:
         return (torch.arange(shape[1]) >= torch.arange(shape[0])[:, None]).to(port.example.dtype)
-    if port.kind is TensorRole.POSITIONS:
+    if port.role is TensorRole.POSITIONS:
         return torch.arange(_EXAMPLE[PAST], _EXAMPLE[TOTAL]).expand(shape).clone()
-    if port.kind is TensorRole.TOKENS:
+    if port.role is TensorRole.TOKENS:
         return torch.randint(int(port.example.max()) + 1, shape, generator=draw)
     return torch.randn(shape, generator=draw).to(port.example.dtype)
 

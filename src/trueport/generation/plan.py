@@ -41,7 +41,7 @@ class StepInput:
 
     name: str
     """In the file; forward may call it otherwise."""
-    kind: TensorRole
+    role: TensorRole
     axes: Axes
     example: torch.Tensor
 
@@ -117,7 +117,7 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
         if any(isinstance(value, torch.Tensor) for value in values):
             axes = of_arguments.axes(name, values)
             example = next(value for value in values if value is not None)
-            arguments[name] = StepInput(_public(name, axes), _kind(name), axes, example)
+            arguments[name] = StepInput(_public(name, axes), _role(name), axes, example)
         elif all(_same(value, values[0]) for value in values):
             constants[name] = values[0]
         else:
@@ -137,8 +137,8 @@ def source_ports(runs: Sequence[Mapping[str, torch.Tensor]], lengths: Lengths) -
     found = {}
     for name, example in runs[0].items():
         if name != "decoder_input_ids":
-            kind = _kind(name) if name in ("input_ids", "attention_mask") else TensorRole.FEATURES
-            found[name] = StepInput(name, kind, known.axes(name, [run[name] for run in runs]), example)
+            role = _role(name) if name in ("input_ids", "attention_mask") else TensorRole.FEATURES
+            found[name] = StepInput(name, role, known.axes(name, [run[name] for run in runs]), example)
     return found
 
 
@@ -149,14 +149,14 @@ def _public(name: str, axes: Axes) -> str:
     return name.removeprefix("decoder_")
 
 
-def _kind(name: str) -> TensorRole:
-    for ending, kind in (
+def _role(name: str) -> TensorRole:
+    for ending, role in (
         ("input_ids", TensorRole.TOKENS),
         ("attention_mask", TensorRole.MASK),
         ("position_ids", TensorRole.POSITIONS),
     ):
         if name.removeprefix("decoder_") == ending:
-            return kind
+            return role
     message = f"generate() gives forward {name}, and what it is to be at the next step is not known"
     raise refusal(GenerateUnknown(message=message))
 

@@ -72,9 +72,9 @@ class Decoding:
         return found["logits"]
 
     def _fed(self, port: StepInput, tokens: torch.Tensor, new: int) -> torch.Tensor:
-        if port.kind is TensorRole.TOKENS:
+        if port.role is TensorRole.TOKENS:
             return tokens
-        if port.kind is TensorRole.POSITIONS:
+        if port.role is TensorRole.POSITIONS:
             positions = (self._mask.cumsum(-1) - 1).masked_fill(self._mask == 0, 0)
             return positions[:, -new:]
         if SOURCE in port.axes.values():
