@@ -112,6 +112,13 @@ def test_a_loop_that_no_free_size_lengthens_costs_no_more_on_a_large_batch() -> 
     assert len(report.checks) > 10
 
 
+def test_a_few_tokens_beside_a_large_state_are_counted() -> None:
+    """Where the input hardly gets larger and the work does, it grows with a power beyond which no float goes."""
+    small = Work(operators=800, data=20_000.0)
+    grown = small.grown([(Work(operators=800, data=21_000.0), 1.00002)], all_seen=True)
+    assert small.compared() < grown.compared(1.0001) < grown.compared(2.5) == float("inf")
+
+
 def test_products_are_counted_in_inference_mode_and_in_fused_layers() -> None:
     """There, `linear` comes whole, and a layer of a transformer is one operator."""
     linear, layer = nn.Linear(512, 512), nn.TransformerEncoderLayer(64, 4, 256, batch_first=True).eval()

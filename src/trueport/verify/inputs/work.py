@@ -77,8 +77,8 @@ class Work:
 
     def compared(self, share: float = 1.0) -> float:
         """Of comparing one input that is so many times the example."""
-        rounds: float = max(share, 1.0) ** self.rounds
-        data = self.data * (share**self.growth if share > 1 else share)
+        rounds = _power(max(share, 1.0), self.rounds)
+        data = self.data * (_power(share, self.growth) if share > 1 else share)
         in_file = max(1.0, self.nodes / max(_NODES * self.operators, 1))
         return _HANDING_OVER + 2 * _OF_AN_OPERATOR * self.operators * rounds + (1 + in_file) * data
 
@@ -91,6 +91,15 @@ class Work:
                 rounds.append(math.log(max(work.operators, 1) / self.operators) / math.log(share))
                 growth.append(math.log(max(work.data, self.data) / self.data) / math.log(share))
         return replace(self, rounds=max(rounds) if all_seen else max(self.rounds, *rounds), growth=max(growth))
+
+
+def _power(base: float, exponent: float) -> float:
+    """Beyond any number where one row more was seen to take many times the work of all that was there: a few tokens
+    beside a large state."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
 
 
 class Watched(EagerMode):
