@@ -85,6 +85,11 @@ class StepPlan:
     def own_states(self) -> tuple[State, ...]:
         return tuple(state for state in self.states if not state.of_the_source)
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether a state stays as large as it is, whatever was read."""
+        return any(PAST not in state.axes.values() for state in self.own_states)
+
     def rebuilt(self, states: Sequence[torch.Tensor]) -> Any:
         """The cache around these states."""
         values = list(self.cache_values)

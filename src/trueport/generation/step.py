@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from trueport.generation.plan import StepPlan
+from trueport.generation.plan import SEQUENCE, TOTAL, StepInput, StepPlan, TensorRole
 
 
 class Step(torch.nn.Module):
@@ -18,6 +19,24 @@ class Step(torch.nn.Module):
         self.plan = plan
 
     def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if not self.plan.recurrent:
+            return self._step(given)
+        # Such models go two ways, of which that for one token takes a fraction of the work: both are kept.
+        roles = [port.role for port in self.plan.ports]
+        tokens = given[roles.index(TensorRole.TOKENS)]
+        one = tokens.shape[1] == 1
+        if not torch.compiler.is_exporting():
+            return self._one(*given) if one else self._many(*given)
+        logits, *states = torch.cond(one, self._one, self._many, given)
+        return (logits.reshape(*tokens.shape, logits.shape[-1]), *states)  # for each token, as the two ways agree
+
+    def _one(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self._step(_of_one_token(self.plan.ports, given))
+
+    def _many(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self._step(given)
+
+    def _step(self, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         plan = self.plan
         count = len(plan.arguments)
         arguments: dict[str, Any] = dict(zip(plan.arguments, given[:count], strict=True))
@@ -29,7 +48,7 @@ class Step(torch.nn.Module):
         present = plan.states_in(result[plan.cache_name])
         return (result.logits, *(present[state.present] for state in plan.own_states))
 
-    def _in_place_of_the_source(self, states: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    def _in_place_of_the_source(self, states: Sequence[torch.Tensor]) -> torch.Tensor:
         """Zeros of the shape of what the encoder gave: a decoder that has the keys and values of the source asks for
         nothing else. If one did, its tokens would not be those of `generate()`."""
         encoded = self.plan.encoded
@@ -38,6 +57,18 @@ class Step(torch.nn.Module):
         state, tensor = next((state, tensor) for state, tensor in found if state.of_the_source)
         sizes = {name: tensor.shape[axis] for axis, name in state.axes.items()}
         return tensor.new_zeros(encoded.shape(sizes))
+
+
+def _of_one_token(ports: Sequence[StepInput], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The same where there is one new token, in sizes that are known to count one."""
+    new = next(value.shape[1] for port, value in zip(ports, given, strict=True) if port.role is TensorRole.TOKENS)
+    found = []
+    for port, value in zip(ports, given, strict=True):
+        for axis, size in port.axes.items():
+            if size in (SEQUENCE, TOTAL):
+                value = value.narrow(axis, 0, value.shape[axis] - new + 1)
+        found.append(value)
+    return found
 
 
 class Encode(torch.nn.Module):
