@@ -1,4 +1,4 @@
-"""Thirteen architectures of `transformers` that generate, small and with random weights; nothing is downloaded."""
+"""Architectures of `transformers` that generate, small and with random weights; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -61,6 +61,31 @@ CONFIGS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"vocab_size": VOCABULARY, "hidden_size": 256, "num_hidden_layers": 4, "num_heads": 16, "head_dim": 32,
          "state_size": 32, "n_groups": 1, "expand": 2, "chunk_size": 32, "bos_token_id": 1, "eos_token_id": 2,
          "pad_token_id": 0},
+    ),
+    "Mamba": (
+        "MambaForCausalLM",
+        "MambaConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 256, "num_hidden_layers": 4, "state_size": 16, "bos_token_id": 1,
+         "eos_token_id": 2, "pad_token_id": 0},
+    ),
+    "LFM2": (
+        "Lfm2ForCausalLM",
+        "Lfm2Config",
+        {**GROUPED, "layer_types": ["conv", "full_attention", "conv", "full_attention"], "conv_L_cache": 3},
+    ),
+    "Qwen3-Next": (
+        "Qwen3NextForCausalLM",
+        "Qwen3NextConfig",
+        {**GROUPED, "num_hidden_layers": 2, "head_dim": 32, "layer_types": ["linear_attention", "full_attention"],
+         "linear_conv_kernel_dim": 4, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+         "linear_num_key_heads": 4, "linear_num_value_heads": 8, "num_experts": 4, "num_experts_per_tok": 2,
+         "moe_intermediate_size": 128, "shared_expert_intermediate_size": 128, "decoder_sparse_step": 1},
+    ),
+    "RecurrentGemma": (
+        "RecurrentGemmaForCausalLM",
+        "RecurrentGemmaConfig",
+        {**{key: value for key, value in SMALL.items() if key != "max_position_embeddings"}, "num_key_value_heads": 1,
+         "lru_width": 256, "attention_window_size": 64, "block_types": ["recurrent", "recurrent", "attention"]},
     ),
     "T5": (
         "T5ForConditionalGeneration",

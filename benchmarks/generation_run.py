@@ -53,15 +53,15 @@ def measure(name: str, *, folder: Path, phase: Callable[[str], None]) -> Row:
         return Row(name, time.perf_counter() - began, "", 0, 0, "", 0, 0, 0, str(refused).splitlines()[0])
     seconds = time.perf_counter() - began
     phase("measure")
-    tokens = ", ".join(f"{run.rows} × {run.tokens} ({'+'.join(map(str, run.pieces))})" for run in done.runs)
-    anew = sorted({step for run in done.runs for step in run.anew})
+    tokens = ", ".join(f"{run.rows} × {run.tokens} ({'+'.join(map(str, run.pieces))})" for run in done.proof.runs)
+    anew = sorted({step for run in done.proof.runs for step in run.anew})
     inputs = prompts.make(1, PAST, SOURCE)
     return Row(
         name,
         seconds,
         tokens,
-        max(run.worst for run in done.runs),
-        sum(len(run.ties) for run in done.runs),
+        max(run.worst for run in done.proof.runs),
+        sum(len(run.ties) for run in done.proof.runs),
         ", ".join(map(str, anew)),
         _eager(model, inputs),
         _cached(folder / "out", inputs),
@@ -164,16 +164,19 @@ def _cacheless(
 
 def genai(name: str, *, folder: Path, phase: Callable[[str], None]) -> str:
     """The same 32 tokens from ONNX Runtime GenAI; where it lies outside the environment, TRUEPORT_GENAI says."""
+    model, given = made(name)
+    try:
+        trueport.generation.export(model, folder / "out", inputs=given, verify=False)
+    except ExportError:
+        return "-"
+    if not (folder / "out" / "genai_config.json").exists():
+        return "no config for such states"
     if place := os.environ.get("TRUEPORT_GENAI"):
         sys.path.append(place)
     try:
         library: Any = importlib.import_module("onnxruntime_genai")
     except ImportError:
         return "not installed"
-    model, given = made(name)
-    trueport.generation.export(model, folder / "out", inputs=given, verify=False)
-    if not (folder / "out" / "genai_config.json").exists():
-        return "no config for such states"
     inputs = Prompts(model, given).make(1, 7)
     expected = generate(model, inputs, 32).tokens[0].tolist()
     loaded = library.Model(str(folder / "out"))

@@ -41,3 +41,10 @@ def t5() -> Any:
         vocab_size=VOCABULARY, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4, decoder_start_token_id=0
     )
     return made(config, "T5ForConditionalGeneration")
+
+
+def mamba() -> Any:
+    config = transformers().MambaConfig(
+        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4, expand=2, conv_kernel=3
+    )
+    return made(config, "MambaForCausalLM")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import trueport
-from tests.generation.models import llama, mistral, t5
+from tests.generation.models import llama, mamba, mistral, t5
 from trueport.generation.eager import Prompts, generate
 
 
@@ -33,7 +33,7 @@ def test_a_decoder_is_one_graph_for_the_prompt_and_each_token(tmp_path):
         "logits": ["batch", "sequence", 99],
         **{f"present.{layer}.{kind}": present for layer in (0, 1) for kind in ("key", "value")},
     }
-    assert [(run.rows, run.pieces, run.tokens) for run in done.runs] == [
+    assert [(run.rows, run.pieces, run.tokens) for run in done.proof.runs] == [
         (1, (7,), 8),
         (1, (3, 1, 3), 8),
         (3, (7,), 8),
@@ -50,7 +50,7 @@ def test_a_sliding_window_is_in_the_mask(tmp_path):
     wide = mistral(window=64)
     assert not torch.equal(generate(model, inputs, 12).tokens, generate(wide, inputs, 12).tokens)
     done = trueport.generation.export(model, tmp_path / "out", tokens=12)
-    assert [run.tokens for run in done.runs] == [12] * 4
+    assert [run.tokens for run in done.proof.runs] == [12] * 4
 
 
 def test_an_encoder_and_its_decoder(tmp_path):
@@ -61,7 +61,7 @@ def test_an_encoder_and_its_decoder(tmp_path):
     assert "present.1.decoder.key" in shapes(decoder.output)
     assert "present.1.encoder.key" in shapes(encoder.output)
     assert "present.1.encoder.key" not in shapes(decoder.output)
-    assert [run.tokens for run in done.runs] == [6] * 4
+    assert [run.tokens for run in done.proof.runs] == [6] * 4
 
 
 def test_a_local_folder_with_its_tokenizer(tmp_path):
@@ -104,6 +104,17 @@ class _Other:
         logits = torch.zeros(*tokens.shape, 99)
         logits[..., 0] = 1.0
         return logits
+
+
+def test_a_model_that_cannot_go_on_with_a_prompt_is_said_to_be_one(tmp_path):
+    """The forward of Mamba begins its states anew with each piece of the prompt, in eager as well."""
+    done = trueport.generation.export(mamba(), tmp_path / "out", tokens=6)
+    assert [(run.rows, run.pieces) for run in done.proof.runs] == [(1, (7,)), (3, (7,))]
+    assert done.proof.one_piece_only
+    assert "must come in one piece" in done.lines()[-1]
+    names = {value.name for value in onnx.load(tmp_path / "out" / "model.onnx", load_external_data=False).graph.output}
+    assert names == {"logits", "present_conv_states.0", "present_recurrent_states.0"}
+    assert not (tmp_path / "out" / "genai_config.json").exists()
 
 
 def test_what_is_not_known_is_refused(tmp_path):

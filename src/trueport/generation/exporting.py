@@ -29,8 +29,8 @@ from trueport.generation.plan import (
     planned,
     source_ports,
 )
-from trueport.generation.proof import TOKENS, GeneratedRun, prove
-from trueport.generation.running import Graphs, Runtime
+from trueport.generation.proof import TOKENS, Proof, prove
+from trueport.generation.running import Graphs, InTorch, Runtime
 from trueport.generation.sharing import share_weights
 from trueport.generation.step import Encode, Step
 from trueport.generation.watch import Lengths, watched
@@ -55,8 +55,8 @@ class GenerationFolder:
     folder: Path
     programs: Mapping[str, Program]
     """By file name."""
-    runs: tuple[GeneratedRun, ...]
-    """Texts that were generated on both sides, token by token; empty where that was not asked for."""
+    proof: Proof | None
+    """Texts that were generated on both sides, token by token; None where that was not asked for."""
 
     def lines(self) -> list[str]:
         """What was written and compared, for people."""
@@ -65,13 +65,10 @@ class GenerationFolder:
             report = program.report
             checked = f"equal to eager on {len(report.checks)} inputs" if report.verified else "not verified"
             found.append(f"{self.folder / name}: {report.nodes} nodes, opset {report.opset}, {checked}")
-        if not self.runs:
+        if self.proof is None:
             return [*found, "generation was not compared with eager"]
-        return [
-            *found,
-            "greedy tokens of ONNX Runtime against generate() in eager:",
-            *(f"  {run}" for run in self.runs),
-        ]
+        told = [f"  {line}" for line in self.proof.lines()]
+        return [*found, "greedy tokens of ONNX Runtime against generate() in eager:", *told]
 
 
 def export(
@@ -120,11 +117,14 @@ def export(
         files = [program.save(place / name, external_data=True)[0] for name, program in programs.items()]
         if len(files) > 1:
             share_weights(files)
-        runs = prove(Graphs(parts[0].plan, *map(Runtime, files)), prompts, tokens) if verify else ()
+        proof = None
+        if verify:
+            graphs, before = (Graphs(parts[0].plan, *each) for each in (map(Runtime, files), map(_in_torch, parts)))
+            proof = prove(graphs, before, prompts, tokens)
         copy_settings(made, source, place)
         if settings := genai_config(made, parts[0].plan, parts[0].file):
             (place / "genai_config.json").write_text(json.dumps(settings, indent=2) + "\n")
-    return GenerationFolder(target, programs, runs)
+    return GenerationFolder(target, programs, proof)
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,10 @@ class _Part:
     def ranges(self, prompts: Prompts) -> dict[str, tuple[float, float]]:
         known = {TensorRole.TOKENS: prompts.vocabulary, TensorRole.MASK: 2, TensorRole.POSITIONS: prompts.positions}
         return {port.name: (0, end - 1) for port in self.ports if (end := known.get(port.role))}
+
+
+def _in_torch(part: _Part) -> InTorch:
+    return InTorch(part.module, [port.name for port in part.ports], part.outputs)
 
 
 def _example(port: StepInput, draw: torch.Generator) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,26 @@ class Runtime:
 
 
 @dataclass(frozen=True)
+class InTorch:
+    """The same graph as it was before the export."""
+
+    module: torch.nn.Module
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+    def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            found = self.module(*(feeds[name].clone() for name in self.inputs))
+        return dict(zip(self.outputs, found, strict=True))
+
+
+@dataclass(frozen=True)
 class Graphs:
-    """The files of one model: the step, and the encoder before it where there is one."""
+    """The graphs of one model: the step, and the encoder before it where there is one."""
 
     plan: StepPlan
-    step: Runtime
-    encoder: Runtime | None = None
+    step: Runtime | InTorch
+    encoder: Runtime | InTorch | None = None
 
 
 class Decoding:

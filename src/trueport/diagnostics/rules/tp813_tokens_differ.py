@@ -8,7 +8,8 @@ class TokensDiffer(Diagnostic):
     After the ordinary check a model for generation is run as it will be used: greedy, with a cache from empty, the
     prompt in one piece and in several, for one row and for three with padding on the left. Every token is compared. Two
     tokens whose logits are equal within the tolerance of the dtype are a tie: it is named, and eager's token is taken.
-    Any other difference is this error, and nothing is written.
+    Any other difference is this error, and so are logits that are further apart than rounding explains, though the best
+    of them be the same. Nothing is written then.
 
     ## Example
     ```text
