@@ -53,15 +53,17 @@ def measure(name: str, *, folder: Path, phase: Callable[[str], None]) -> Row:
         return Row(name, time.perf_counter() - began, "", 0, 0, "", 0, 0, 0, str(refused).splitlines()[0])
     seconds = time.perf_counter() - began
     phase("measure")
-    tokens = ", ".join(f"{run.rows} × {run.tokens} ({'+'.join(map(str, run.pieces))})" for run in done.proof.runs)
-    anew = sorted({step for run in done.proof.runs for step in run.anew})
+    runs = done.proof.runs if done.proof else ()
+    tokens = ", ".join(f"{run.rows} × {run.tokens} ({'+'.join(map(str, run.pieces))})" for run in runs)
+    tokens += ", in pieces not: nor does eager" if done.proof and done.proof.one_piece_only else ""
+    anew = sorted({step for run in runs for step in run.anew})
     inputs = prompts.make(1, PAST, SOURCE)
     return Row(
         name,
         seconds,
         tokens,
-        max(run.worst for run in done.proof.runs),
-        sum(len(run.ties) for run in done.proof.runs),
+        max(run.worst for run in runs),
+        sum(len(run.ties) for run in runs),
         ", ".join(map(str, anew)),
         _eager(model, inputs),
         _cached(folder / "out", inputs),

@@ -58,11 +58,11 @@ class GeneratedRun:
     """The tokens for which `generate()` empties the cache and reads the whole text again. An application must too."""
 
     def __str__(self) -> str:
-        ties = f", ties: {'; '.join(map(str, self.ties))}" if self.ties else ", no ties"
-        ties += f", whole text read again for token {', '.join(map(str, self.anew))}" if self.anew else ""
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
         prompt = " + ".join(map(str, self.pieces))
-        return f"{rows}, prompt {prompt}: {self.tokens} tokens equal, logits within {self.worst:.1e}{ties}"
+        ties = f" but for {len(self.ties)} ties ({'; '.join(map(str, self.ties))})" if self.ties else ""
+        anew = f", the whole text read again for token {', '.join(map(str, self.anew))}" if self.anew else ""
+        return f"{rows}, prompt {prompt}: {self.tokens} tokens equal{ties}, logits within {self.worst:.1e}{anew}"
 
 
 @dataclass(frozen=True)
