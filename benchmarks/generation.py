@@ -26,12 +26,13 @@ _LIMIT = 600.0
 def table(rows: Sequence[tuple[Row, str]]) -> str:
     header = ["model", "tokens equal", "logits within", "ties", "read again at", "genai, 1 row"]
     header += ["export, proof (s)", "eager ms", "step ms", "no cache ms", "eager / step", "no cache / step"]
-    return results.table(header, [_cells(row, other) for row, other in rows])
+    shown = results.table(header, [_cells(row, other) for row, other in rows])
+    return "\n".join([shown, *(f"\nOpen: {row.model}: {row.failed}" for row, _ in rows if row.failed)])
 
 
 def _cells(row: Row, other: str) -> list[str]:
     if row.failed:
-        return [row.model, f"open: {row.failed}", *["-"] * 10]
+        return [row.model, "open", *["-"] * 10]
     shares = [f"{row.eager / row.cached:.1f}", f"{row.cacheless / row.cached:.1f}"]
     times = [f"{row.eager:.2f}", f"{row.cached:.2f}", f"{row.cacheless:.2f}"]
     return [

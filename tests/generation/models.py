@@ -48,3 +48,20 @@ def mamba() -> Any:
         vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4, expand=2, conv_kernel=3
     )
     return made(config, "MambaForCausalLM")
+
+
+def phi3() -> Any:
+    """Whose rotary embedding changes after 12 tokens."""
+    rope = {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 12, "factor": 2.0,
+        "short_factor": [1.0, 1.1], "long_factor": [2.0, 4.0],
+    }  # fmt: skip
+    config = transformers().Phi3Config(
+        **TINY,
+        original_max_position_embeddings=12,
+        rope_parameters=rope,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return made(config, "Phi3ForCausalLM")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import onnx
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import trueport
-from tests.generation.models import llama, mamba, mistral, t5
+from tests.generation.models import llama, mamba, mistral, phi3, t5
 from trueport.generation.eager import Prompts, generate
 
 
@@ -17,6 +18,12 @@ def shapes(values) -> dict[str, list[object]]:
     return {
         value.name: [axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim] for value in values
     }
+
+
+def program_bytes(program) -> int:
+    """Of the weights that go to a file of their own."""
+    values = [value.const_value for value in program.model.graph.initializers.values()]
+    return sum(value.nbytes for value in values if value.nbytes >= 1024)
 
 
 def test_a_decoder_is_one_graph_for_the_prompt_and_each_token(tmp_path):
@@ -61,7 +68,40 @@ def test_an_encoder_and_its_decoder(tmp_path):
     assert "present.1.decoder.key" in shapes(decoder.output)
     assert "present.1.encoder.key" in shapes(encoder.output)
     assert "present.1.encoder.key" not in shapes(decoder.output)
+    (data,) = (tmp_path / "out").glob("*.data")
+    assert data.stat().st_size < sum(program_bytes(program) for program in done.programs.values())
     assert [run.tokens for run in done.proof.runs] == [6] * 4
+
+
+def test_where_eager_reads_the_whole_text_again(tmp_path):
+    """The prompt has 7 tokens; with the sixth new one there are 13, and the long factors count from the beginning."""
+    done = trueport.generation.export(phi3(), tmp_path / "out", tokens=9)
+    assert {run.anew for run in done.proof.runs} == {(6,)}
+    assert "the whole text read again for token 6" in done.lines()[-1]
+
+
+def test_the_model_is_left_as_it_was(tmp_path):
+    model = llama()
+    before, habits = dict(vars(model)), model.generation_config
+    trueport.generation.export(model, tmp_path / "out", tokens=2)
+    assert vars(model).keys() == before.keys()
+    assert model.generation_config is habits
+
+
+def test_settings_for_genai(tmp_path):
+    trueport.generation.export(llama(), tmp_path / "out", verify=False)
+    settings = json.loads((tmp_path / "out" / "genai_config.json").read_text())["model"]
+    decoder = settings["decoder"]
+    assert (settings["type"], settings["vocab_size"], settings["context_length"]) == ("llama", 99, 64)
+    assert (decoder["num_hidden_layers"], decoder["num_key_value_heads"], decoder["head_size"]) == (2, 2, 4)
+    graph = onnx.load(tmp_path / "out" / decoder["filename"], load_external_data=False).graph
+    given = {name % 1 if "%" in name else name for name in decoder["inputs"].values()}
+    assert given <= {value.name for value in graph.input}
+
+
+def test_a_model_in_training_mode_is_refused(tmp_path):
+    with pytest.raises(trueport.UsageError, match="training mode"):
+        trueport.generation.export(llama().train(), tmp_path / "out")
 
 
 def test_a_local_folder_with_its_tokenizer(tmp_path):

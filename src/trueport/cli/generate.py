@@ -26,8 +26,9 @@ def generate() -> None:
 @click.option("--tokens", type=click.IntRange(min=1), default=32, show_default=True, help="How many tokens to compare.")
 @click.option("--overwrite", "--force", is_flag=True, help="Replace the folder if it is not empty.")
 @click.option(
-    "--dtype", default="auto", show_default=True, help="Read the weights as float32, float16, …; auto: as stored."
-)
+    "--dtype", type=click.Choice(["auto", "float32", "float16", "bfloat16"]), default="auto", show_default=True,
+    help="Read the weights of a folder as this; auto: as stored.",
+)  # fmt: skip
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset to write.")
 @click.option("--seed", type=int, default=0, help="Of the inputs and prompts that are drawn.")
 @click.option("--debug", is_flag=True, help="Show tracebacks, and why traces began anew.")

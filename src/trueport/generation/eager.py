@@ -19,7 +19,7 @@ Inputs = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Prompts:
-    """Makes inputs for `generate()` of any batch and length. What is no text must be given, and is repeated."""
+    """Makes inputs for `generate()` of any batch and length: text is drawn, anything else must be given."""
 
     model: Any
     given: Mapping[str, torch.Tensor]
@@ -45,7 +45,7 @@ class Prompts:
         `length` is that of the decoder's prompt; with an encoder, `source` is that of its text.
         """
         draw = torch.Generator().manual_seed(self.seed + 100 * batch + length)
-        if self.given:
+        if set(self.given) - {"input_ids", "attention_mask"}:
             found = {
                 name: torch.stack([value[i % len(value)] for i in range(batch)]) for name, value in self.given.items()
             }

@@ -23,7 +23,11 @@ def loaded(model: object, dtype: str) -> tuple[Any, Path | None]:
     if not isinstance(model, transformers.PreTrainedModel) or not model.can_generate():
         name = type(model).__name__
         raise usage_error(f"{name} is no model of transformers that generates", fix="use trueport.export")
-    return model.eval(), None
+    if model.training:
+        raise usage_error(f"{type(model).__name__} is in training mode", fix="model.eval()")
+    if model.device.type != "cpu":
+        raise usage_error(f"{type(model).__name__} is on {model.device}", fix='model.to("cpu")')
+    return model, None
 
 
 def _read(transformers: Any, folder: Path, dtype: str) -> Any:
