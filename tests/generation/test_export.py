@@ -114,14 +114,30 @@ def test_a_local_folder_with_its_tokenizer(tmp_path):
 
 
 def test_what_is_there_stays(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(trueport.UsageError, match="not empty"):
-        trueport.generation.export(llama(), tmp_path / "out")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    for overwrite, why in ((False, "not empty"), (True, "holds no export")):
+        with pytest.raises(trueport.UsageError, match=why):
+            trueport.generation.export(llama(), out, overwrite=overwrite)
+    assert [file.name for file in tmp_path.rglob("*")] == ["out", "mine.txt"]
+
+
+def test_an_older_export_is_replaced_when_told(tmp_path):
+    out = tmp_path / "out"
+    for overwrite in (False, True):
+        trueport.generation.export(llama(), out, verify=False, overwrite=overwrite)
+        (out / "left.txt").write_text("") if not overwrite else None
+    assert not (out / "left.txt").exists()
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
-    trueport.generation.export(llama(), tmp_path / "out", verify=False, overwrite=True)
-    assert not (tmp_path / "out" / "mine.txt").exists()
-    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_folder_of_the_model_itself_stays(tmp_path):
+    llama().save_pretrained(tmp_path / "in")
+    (tmp_path / "in" / "model.onnx").write_text("")
+    with pytest.raises(trueport.UsageError, match="is where the model is read from"):
+        trueport.generation.export(tmp_path / "in", tmp_path / "in", overwrite=True)
+    assert (tmp_path / "in" / "model.safetensors").exists()
 
 
 def test_another_token_is_an_error_and_nothing_is_written(tmp_path, monkeypatch):

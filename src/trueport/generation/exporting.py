@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
+from trueport import progress
 from trueport.api import export as export_graph
 from trueport.generation.eager import Prompts, generate, start_token
 from trueport.generation.folder import copy_settings, refuse_folder, written
@@ -34,6 +35,7 @@ from trueport.generation.running import Graphs, InTorch, Runtime
 from trueport.generation.sharing import share_weights
 from trueport.generation.step import Encode, Step
 from trueport.generation.watch import Lengths, watched
+from trueport.load.faults import usage_error
 from trueport.program import Program
 
 _SEEN = ((2, 5, 6), (3, 7, 9))
@@ -97,7 +99,10 @@ def export(
     target = Path(os.path.abspath(folder))
     refuse_folder(target, overwrite)
     made, source = loaded(model, dtype)
+    if source is not None and source.resolve() == target.resolve():
+        raise usage_error(f"{target} is where the model is read from", fix="choose another folder to write")
     prompts = Prompts(made, inputs or {}, seed)
+    progress.stage("watch")
     parts = _parts(made, prompts)
     programs = {
         part.file: export_graph(

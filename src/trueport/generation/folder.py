@@ -15,15 +15,21 @@ from trueport.load.faults import usage_error
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".data", ".gguf", ".index.json")
 """What the graphs hold in another form, and is not copied."""
 
+_GRAPHS = ("model.onnx", "decoder_model.onnx")
+"""One of these is in each folder that was written here."""
+
 
 def refuse_folder(folder: Path, overwrite: bool) -> None:
     """Raise UsageError where a folder cannot be written, or holds something that is not to be replaced."""
     if folder.exists() and not folder.is_dir():
         raise usage_error(f"{folder} is a file", fix="name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        raise usage_error(
-            f"{folder} is not empty", fix="pass --force (overwrite=True) to replace it, or choose another"
-        )
+    if folder.is_dir() and any(folder.iterdir()):
+        if not overwrite:
+            fix = "pass --force (overwrite=True) to replace it, or choose another"
+            raise usage_error(f"{folder} is not empty", fix=fix)
+        if not any((folder / name).is_file() for name in _GRAPHS) or folder.is_mount():
+            message = f"{folder} holds no export for generation, and is not replaced with all that is in it"
+            raise usage_error(message, fix="choose another folder, or empty this one")
     if not folder.parent.is_dir():
         raise usage_error(f"the folder of {folder} does not exist", fix=f"mkdir -p {folder.parent}")
     if not os.access(folder.parent, os.W_OK):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from trueport import progress
 from trueport.diagnostics.rules.tp813_tokens_differ import TokensDiffer
 from trueport.errors import ExportError, refusal
 from trueport.generation.eager import EagerText, Inputs, Prompts, generate
@@ -85,10 +86,12 @@ def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS)
         tokens = min(tokens, prompts.positions - _PROMPT)
     dtypes = {parameter.dtype for parameter in prompts.model.parameters() if parameter.dtype.is_floating_point}
     tolerance = tolerance_for(torch.float32, tuple(dtypes))
+    progress.stage("generate")
     runs: list[GeneratedRun] = []
     in_pieces = (*_PIECES, _PROMPT - sum(_PIECES))
     one_piece_only = False
-    for rows in _ROWS:
+    for count, rows in enumerate(_ROWS, 1):
+        progress.count(count, len(_ROWS), "prompts")
         inputs = prompts.make(rows, _PROMPT, _SOURCE)
         expected = generate(prompts.model, inputs, tokens)
         runs.append(_run(graphs, inputs, (_PROMPT,), expected, tolerance))
