@@ -5,7 +5,8 @@ Each model is exported by `trueport.generation.export`, with its ordinary check 
 prompt in one piece (7) and in three (3+1+3), the cache from empty. Then one token is measured, in one thread, at 256
 tokens of past (64 of source): by eager inside `generate()`, by the exported step, and by the same model exported
 without a cache, which reads the whole text each time; the processor's time, the best of 24 tokens. `genai` is ONNX
-Runtime GenAI on the same folder, without a check of ours; it has no second reading of the text, as Phi-3's `generate()` has.
+Runtime GenAI on the same folder, without a check of ours; it has no second reading of the text, as Phi-3's `generate()`
+has.
 """
 
 from __future__ import annotations
