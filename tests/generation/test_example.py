@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import trueport
 from examples.generate import generate as loop
 from tests.generation.models import llama
 from trueport.generation.eager import Prompts, generate
+
+pytest.importorskip("transformers")
 
 
 def test_the_loop_of_the_example_is_generate(tmp_path):

@@ -13,6 +13,8 @@ import trueport
 from tests.generation.models import llama, mamba, mistral, phi3, t5
 from trueport.generation.eager import Prompts, generate
 
+pytest.importorskip("transformers")
+
 
 def shapes(values) -> dict[str, list[object]]:
     return {
