@@ -44,6 +44,7 @@ INSIDE = {
         "runtime inputs decisions judging faults calls options results assumed answers unchecked "
         "check fitted distribution in_turn foreign exported any_file"
     ).split(),
+    "generation": "watch plan step eager running proof folder sharing genai loading exporting".split(),
 }
 """The rooms and files inside a room: each may import those to the left of it, under TYPE_CHECKING too.
 
@@ -56,8 +57,8 @@ MOST_FILES = 30
 """In one folder."""
 ONE_THING_ONE_FILE = ("diagnostics/rules",)
 
-KNOWS_ALL = {"api", "run", "program", "summary", "cli", "__init__", "__main__"}
-"""The API (with the two files that it is split into) and the command line see the whole house."""
+KNOWS_ALL = {"api", "run", "program", "summary", "generation", "cli", "__init__", "__main__"}
+"""The API (with the two files that it is split into), the room above it and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "progress")
 STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress")
 """What their `__init__` or their place in the house promises; anybody can read them without knowing another library."""

@@ -43,14 +43,12 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Names are imported when first used: `trueport --help` and `explain` must not wait for torch."""
-    if name == "verify":
-        import importlib
-
-        return importlib.import_module("trueport.verify")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'trueport' has no attribute {name!r}")
     import importlib
 
+    if name in ("verify", "generation"):
+        return importlib.import_module(f"trueport.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'trueport' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -97,7 +97,7 @@ class Program:
 
         declared = {value.name: value.dtype for value in self.model.graph.inputs}
         feeds = {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(_bits(array), int(declared[name] or 0))
+            name: onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(as_bits(array), int(declared[name] or 0))
             for name, array in self.feeds(args, kwargs).items()
         }
         outputs = outputs_of(onnxruntime, self._session(), feeds)
@@ -114,7 +114,7 @@ class Program:
         }
         by_name |= initial_state(self._graph)
         declared = {value.name: value.dtype for value in self.model.graph.inputs}
-        return {name: _array(value, declared[name]) for name, value in by_name.items()}
+        return {name: as_array(value, declared[name]) for name, value in by_name.items()}
 
     def _rebuild(self, outputs: Sequence[list[torch.Tensor]]) -> Any:
         """`outputs` are the tensors of each: one, or as many as a sequence holds."""
@@ -187,7 +187,8 @@ def initial_state(graph: Graph) -> dict[str, torch.Tensor]:
     return dict(graph.lifted)
 
 
-def _array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
+def as_array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
+    """A value as numpy has it; of a dtype that numpy does not know by itself, in that of `ml_dtypes`."""
     kind = dtype.numpy() if dtype is not None else None
     if not isinstance(value, torch.Tensor):
         return np.asarray(value, dtype=kind)
@@ -197,7 +198,7 @@ def _array(value: Any, dtype: ir.DataType | None) -> np.ndarray[Any, Any]:
     return plain.view(_BITS[plain.element_size()]).numpy().view(kind)
 
 
-def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array as the runtime takes it: it knows no dtype that numpy does not have of its own, only its bits."""
     plain = np.ascontiguousarray(array).reshape(array.shape)
     return plain if array.dtype.isbuiltin == 1 else plain.view(np.dtype(f"u{array.dtype.itemsize}"))

@@ -61,9 +61,10 @@ class Hashing:
 
 
 @contextlib.contextmanager
-def folder() -> Iterator[Path]:
-    """A new folder among the temporary ones; gone afterwards, with all that is in it."""
-    home = Path(tempfile.gettempdir())
+def folder(place: Path | None = None) -> Iterator[Path]:
+    """A new folder, among the temporary ones or in another place; gone afterwards, with all that is in it, unless it
+    was moved to where it belongs."""
+    home = Path(tempfile.gettempdir()) if place is None else place
     _clear_once(home)
     while True:
         made = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=home))

@@ -24,7 +24,10 @@ def trueport(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["explain", "TP101"], ["export", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["explain", "TP101"], ["export", "--help"], ["generate", "export", "--help"]],
+)
 def test_answers_without_importing_torch(arguments: list[str]) -> None:
     program = (
         "import sys; from trueport.cli.main import main\n"

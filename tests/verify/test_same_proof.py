@@ -113,6 +113,14 @@ def test_a_loop_that_no_free_size_lengthens_costs_no_more_on_a_large_batch() -> 
     assert len(report.checks) > 10
 
 
+def test_a_few_tokens_beside_a_large_state_are_counted() -> None:
+    """The input hardly gets larger and the work does: it follows the size, and not the bytes."""
+    seen = Work(operators=800, data=20_000.0).grown({"tokens": (Work(operators=800, data=30_000.0), 1.5)})
+    assert seen.compared() < seen.compared(1.001, {"tokens": 4.0}) < 5 * seen.compared()
+    beyond = Work(operators=8, data=1.0).grown({"n": (Work(operators=8, data=1e200), 1.5)})
+    assert beyond.compared(9.0, {"n": 9.0}) == float("inf")
+
+
 def test_products_are_counted_in_inference_mode_and_in_fused_layers() -> None:
     """There, `linear` comes whole, and a layer of a transformer is one operator."""
     linear, layer = nn.Linear(512, 512), nn.TransformerEncoderLayer(64, 4, 256, batch_first=True).eval()

@@ -1,0 +1,102 @@
+"""The written graphs in ONNX Runtime, step by step as an application runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trueport.generation.plan import BATCH, PAST, SEQUENCE, SOURCE, StepInput, StepPlan, TensorRole
+from trueport.lower.dtypes import onnx_dtype
+from trueport.program import as_array, as_bits
+from trueport.verify.runtime.child import outputs_of
+from trueport.verify.runtime.tensors import tensor_data, to_torch
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class Runtime:
+    """One ONNX file, opened."""
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime
+
+        self._library: Any = onnxruntime
+        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        self._inputs = [value.name for value in self._session.get_inputs()]
+
+    def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
+        given = {name: self._value(feeds[name]) for name in self._inputs}
+        found = outputs_of(self._library, self._session, given)
+        return {output["name"]: to_torch(tensor_data(*output["tensors"][0])) for output in found}
+
+    def _value(self, tensor: torch.Tensor) -> Any:
+        dtype = onnx_dtype(tensor.dtype)
+        make = self._library.OrtValue.ortvalue_from_numpy_with_onnx_type
+        return make(as_bits(as_array(tensor, dtype)), int(dtype))
+
+
+@dataclass(frozen=True)
+class InTorch:
+    """The same graph as it was before the export."""
+
+    module: torch.nn.Module
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+    def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            found = self.module(*(feeds[name].clone() for name in self.inputs))
+        return dict(zip(self.outputs, found, strict=True))
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """The graphs of one model: the step, and the encoder before it where there is one."""
+
+    plan: StepPlan
+    step: Runtime | InTorch
+    encoder: Runtime | InTorch | None = None
+
+
+class Decoding:
+    """One text, or several of one length, on its way: the tokens so far and the states that go with them."""
+
+    def __init__(self, graphs: Graphs, inputs: Tensors) -> None:
+        self._graphs = graphs
+        self._source = inputs.get("attention_mask")
+        made = graphs.encoder(inputs) if graphs.encoder is not None else {}
+        batch = len(next(iter(inputs.values())))
+        self._states = {
+            state.name: made[state.present] if state.of_the_source else _empty(state, batch)
+            for state in graphs.plan.states
+        }
+        self._mask = torch.zeros(batch, 0, dtype=torch.int64)
+
+    def step(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """The logits of these new tokens, of which the mask leaves padding out."""
+        self._mask = torch.cat([self._mask, mask], 1)
+        plan, new = self._graphs.plan, tokens.shape[1]
+        feeds = {port.name: self._fed(port, tokens, new) for port in plan.arguments.values()}
+        found = self._graphs.step({**feeds, **self._states})
+        self._states |= {state.name: found[state.present] for state in plan.own_states}
+        return found["logits"]
+
+    def _fed(self, port: StepInput, tokens: torch.Tensor, new: int) -> torch.Tensor:
+        if port.role is TensorRole.TOKENS:
+            return tokens
+        if port.role is TensorRole.POSITIONS:
+            positions = (self._mask.cumsum(-1) - 1).masked_fill(self._mask == 0, 0)
+            return positions[:, -new:]
+        if SOURCE in port.axes.values():
+            assert self._source is not None
+            return self._source
+        return self._mask[:, -new:] if SEQUENCE in port.axes.values() else self._mask
+
+
+def _empty(state: StepInput, batch: int) -> torch.Tensor:
+    """A state before the first token: of no length, or zeros."""
+    return torch.zeros(state.shape({BATCH: batch, PAST: 0}), dtype=state.example.dtype)

@@ -1,0 +1,133 @@
+"""What `generate()` calls the model with, found by watching it: no table of architectures has to be kept.
+
+Two short runs are watched, with other batches and other lengths. What an axis of an argument or of a state stands for
+follows from how long it was in three calls: the first and the second of one run, and the first of the other. An axis of
+lengths 2, 2, 3 is the batch; one of 5, 6, 7 is as long as all tokens so far.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from trueport.diagnostics.rules.tp206_generate_unknown import GenerateUnknown
+from trueport.errors import refusal
+from trueport.load.structures import FoundLeaf, Structure, flatten
+
+Axes = Mapping[int, str]
+"""What each free axis of a tensor stands for: the name of a size, or a formula of sizes."""
+
+
+@dataclass(frozen=True)
+class ForwardCall:
+    """One call of forward: its arguments, and the cache as the call left it."""
+
+    arguments: Mapping[str, Any]
+    cache_name: str
+    leaves: Sequence[FoundLeaf]
+    structure: Structure
+
+
+@contextlib.contextmanager
+def watched(model: Any) -> Iterator[list[ForwardCall]]:
+    """Meanwhile each call of the model's forward is noted, with a cache that keeps every token."""
+    calls: list[ForwardCall] = []
+
+    def after(given: Mapping[str, Any], result: Any) -> None:
+        name = _cache_among(given, result)
+        leaves, structure = flatten(result[name], name)
+        calls.append(ForwardCall(given, name, [replace(leaf, value=_copied(leaf.value)) for leaf in leaves], structure))
+
+    def before(given: Mapping[str, Any]) -> None:
+        for value in given.values():
+            keep_all(value)
+
+    with noted(model, before, after):
+        yield calls
+
+
+@contextlib.contextmanager
+def noted(
+    model: Any, before: Callable[[Mapping[str, Any]], None], after: Callable[[Mapping[str, Any], Any], None]
+) -> Iterator[None]:
+    """Meanwhile each call of the model's forward is told: its arguments, and then these with its result."""
+    inner = model.forward
+
+    @functools.wraps(inner)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        before(kwargs)
+        given = {name: _copied(value) for name, value in kwargs.items()}
+        result = inner(*args, **kwargs)
+        after(given, result)
+        return result
+
+    own = vars(model).get("forward")
+    model.forward = forward
+    try:
+        yield
+    finally:
+        del model.forward
+        if own is not None:
+            model.forward = own
+
+
+def keep_all(cache: Any) -> None:
+    """Have the layers of an empty cache keep every token.
+
+    transformers drops what has left a sliding window. Then the length of the cache no longer tells how many tokens
+    there were, and the layers differ in it. The mask leaves the same tokens out, so the answers are the same, and other
+    tools expect files like that. The proof compares with `generate()` and its own, shorter cache.
+    """
+    for part in ("self_attention_cache", "cross_attention_cache"):
+        if hasattr(cache, part):
+            keep_all(getattr(cache, part))
+    layers = getattr(cache, "layers", None)
+    if isinstance(layers, list):
+        caches: Any = importlib.import_module("transformers.cache_utils")
+        for i, layer in enumerate(layers):
+            if getattr(layer, "is_sliding", False) is True and not layer.is_initialized:
+                layers[i] = caches.DynamicLayer()
+
+
+def _cache_among(kwargs: Mapping[str, Any], result: Any) -> str:
+    """The argument that comes back in the result, and is no tensor."""
+    for name, value in kwargs.items():
+        if hasattr(value, "__dict__") and not isinstance(value, torch.Tensor) and type(result.get(name)) is type(value):
+            return name
+    message = f"generate() gives forward no cache that comes back in its result ({', '.join(kwargs)})"
+    raise refusal(GenerateUnknown(message=message, fix="export the model with trueport.export, without a cache"))
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long an axis of each meaning was in the calls that are compared."""
+
+    of: Mapping[str, tuple[int, ...]]
+
+    def axes(self, what: str, seen: Sequence[torch.Tensor | None]) -> dict[int, str]:
+        """The free axes of a tensor, by its shapes in these calls; None where a call had none."""
+        shapes = [(i, tensor.shape) for i, tensor in enumerate(seen) if tensor is not None]
+        if len({len(shape) for _, shape in shapes}) > 1:
+            raise refusal(GenerateUnknown(message=f"{what} has another number of axes at each step of generate()"))
+        found: dict[int, str] = {}
+        for axis in range(len(shapes[0][1])):
+            lengths = [(i, shape[axis]) for i, shape in shapes]
+            if len({length for _, length in lengths}) == 1:
+                continue
+            fitting = [name for name, known in self.of.items() if all(known[i] == length for i, length in lengths)]
+            if not fitting:
+                shown = ", ".join(str(length) for _, length in lengths)
+                message = f"axis {axis} of {what} was {shown} long in the calls of generate() that were watched"
+                raise refusal(GenerateUnknown(message=f"{message}: neither the batch nor a count of tokens"))
+            found[axis] = fitting[0]
+        return found
