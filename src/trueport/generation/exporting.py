@@ -40,6 +40,7 @@ from trueport.program import Program
 
 _SEEN = ((2, 5, 6), (3, 7, 9))
 """Batch, prompt and source of the two runs that are watched: other lengths for other meanings."""
+_TIMES_SEEN = 4
 _EXAMPLE = {BATCH: 2, SEQUENCE: 3, PAST: 4, TOTAL: 7, SOURCE: 5}
 _FREE: dict[str, Any] = {
     BATCH: Dim(BATCH, min=1),
@@ -147,8 +148,15 @@ class _Part:
         return tuple(_example(port, draw) for port in self.ports)
 
     def ranges(self, prompts: Prompts) -> dict[str, tuple[float, float]]:
+        """What the check draws from. A state is never given by a user: it is drawn as large as eager made it, some
+        times over. Far beyond that, eager and the runtime's approximations differ (a sigmoid at -30), and no text goes
+        there."""
         known = {TensorRole.TOKENS: prompts.vocabulary, TensorRole.MASK: 2, TensorRole.POSITIONS: prompts.positions}
-        return {port.name: (0, end - 1) for port in self.ports if (end := known.get(port.role))}
+        found: dict[str, tuple[float, float]] = {
+            port.name: (0, end - 1) for port in self.ports if (end := known.get(port.role))
+        }
+        states = [port for port in self.ports if port.role is TensorRole.STATE]
+        return found | {state.name: (-_TIMES_SEEN * _peak(state), _TIMES_SEEN * _peak(state)) for state in states}
 
 
 def _in_torch(part: _Part) -> InTorch:
@@ -163,7 +171,15 @@ def _example(port: StepInput, draw: torch.Generator) -> torch.Tensor:
         return torch.arange(_EXAMPLE[PAST], _EXAMPLE[TOTAL]).expand(shape).clone()
     if port.role is TensorRole.TOKENS:
         return torch.randint(int(port.example.max()) + 1, shape, generator=draw)
-    return torch.randn(shape, generator=draw).to(port.example.dtype)
+    drawn = torch.randn(shape, generator=draw)
+    if port.role is TensorRole.STATE:
+        drawn = drawn.clamp(-_TIMES_SEEN, _TIMES_SEEN) * _peak(port)
+    return drawn.to(port.example.dtype)
+
+
+def _peak(state: StepInput) -> float:
+    """The largest number in a state that eager made."""
+    return float(state.example.abs().max()) or 1.0
 
 
 def _parts(model: Any, prompts: Prompts) -> list[_Part]:
