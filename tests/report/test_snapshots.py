@@ -23,12 +23,15 @@ from trueport.diagnostics import Diagnostic
 from trueport.diagnostics.registry import Rule, all_rules
 from trueport.errors import UsageError
 from trueport.fix.portable.portable import make_portable
+from trueport.generation.proof import tied_tokens
+from trueport.generation.watch import Lengths
 from trueport.load.request import make_job
 from trueport.load.targets import load_target
 from trueport.lower.table import is_leaf
 from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.faults.findings import EXAMPLE, failure_found
+from trueport.verify.judging.compare import tolerance_for
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
 from trueport.versions import judge_versions
 
@@ -39,6 +42,8 @@ MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP001": lambda: usage_fault(),
     "TP108": lambda: not_portable(),
     "TP007": lambda: [out_of_time_at(30, Reached("verify", 4, None, "inputs"))],
+    "TP206": lambda: unknown_axis(),
+    "TP813": lambda: another_token(),
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
     "TP603": lambda: judge_versions({"torch": "2.99.0"}.get, lambda: ["torch._sync is missing"]),
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
@@ -129,6 +134,20 @@ def compare(name: str, text: str) -> None:
 def usage_fault() -> tuple[Diagnostic, ...]:
     with pytest.raises(UsageError) as refused:
         load_target("model.py:Nett")
+    return refused.value.diagnostics
+
+
+def unknown_axis() -> tuple[Diagnostic, ...]:
+    lengths = Lengths({"batch": (2, 2, 3), "past": (5, 6, 7)})
+    with pytest.raises(trueport.ExportError) as refused:
+        lengths.axes("past_key_values.layers[0].keys", [torch.ones(2, length) for length in (4, 4, 9)])
+    return refused.value.diagnostics
+
+
+def another_token() -> tuple[Diagnostic, ...]:
+    eager, runtime = torch.tensor([[0.25, 0.5, 0.0]]), torch.tensor([[0.25, 0.125, 0.0]])
+    with pytest.raises(trueport.ExportError) as refused:
+        list(tied_tokens((7,), 3, torch.tensor([1]), eager, runtime, tolerance_for(torch.float32, ())))
     return refused.value.diagnostics
 
 

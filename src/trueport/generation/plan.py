@@ -10,9 +10,7 @@ from typing import Any
 
 import torch
 
-from trueport.diagnostics.rules.tp206_generate_unknown import GenerateUnknown
-from trueport.errors import refusal
-from trueport.generation.watch import Axes, ForwardCall, Lengths
+from trueport.generation.watch import Axes, ForwardCall, Lengths, unknown
 from trueport.load.structures import Structure
 from trueport.load.values import LeafKind
 
@@ -107,7 +105,7 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
     """The plan that these calls follow. Raises ExportError where they follow none."""
     first = calls[0]
     if not all(call.cache_name == first.cache_name and call.structure.alike(first.structure) for call in calls):
-        raise refusal(GenerateUnknown(message=f"{first.cache_name} has another structure at each step of generate()"))
+        raise unknown(f"{first.cache_name} has another structure at each step of generate()")
     states = tuple(_states(calls, lengths))
     grows = any(PAST in state.axes.values() for state in states)
     of_arguments = Lengths(
@@ -127,7 +125,7 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
             constants[name] = values[0]
         else:
             message = f"{name} is {', '.join(map(repr, values))} in the calls of generate() that were watched"
-            raise refusal(GenerateUnknown(message=message))
+            raise unknown(message)
     kept = tuple(leaf.value for leaf in first.leaves)
     encoded = None
     if _ENCODED in first.arguments:
@@ -163,7 +161,7 @@ def _role(name: str) -> TensorRole:
         if name.removeprefix("decoder_") == ending:
             return role
     message = f"generate() gives forward {name}, and what it is to be at the next step is not known"
-    raise refusal(GenerateUnknown(message=message))
+    raise unknown(message)
 
 
 def _same(one: object, other: object) -> bool:
@@ -183,7 +181,7 @@ def _states(calls: Sequence[ForwardCall], lengths: Lengths) -> list[State]:
             )
         elif any(value != leaf.value for value in values):
             message = f"{leaf.path} is a number that changes from step to step: {', '.join(map(str, values))}"
-            raise refusal(GenerateUnknown(message=message))
+            raise unknown(message)
     return found
 
 

@@ -20,6 +20,7 @@ from trueport.generation.running import Decoding, Graphs
 from trueport.verify.judging.compare import Tolerance, tolerance_for
 
 TOKENS = 32
+_REPORT = "please report it with the model: each step by itself agrees with eager"
 _PROMPT, _SOURCE = 7, 6
 _ROWS = (1, 3)
 _PIECES = (3, 1)
@@ -131,11 +132,11 @@ def _run(
         ours, theirs = expected.logits[step].float(), logits[:, -1].float()
         apart = (ours - theirs).abs()
         worst = max(worst, float(apart.max()))
-        ties += _ties(pieces, step, expected.tokens[:, step], ours, theirs, tolerance)
+        ties += tied_tokens(pieces, step, expected.tokens[:, step], ours, theirs, tolerance)
         if not bool((apart <= _MORE_THAN_ROUNDING * tolerance.allowed(ours)).all()):
             prompt = " + ".join(map(str, pieces))
             message = f"prompt {prompt}, token {step}: the tokens are the same, and the logits {worst:.2g} apart"
-            raise refusal(TokensDiffer(message=message))
+            raise refusal(TokensDiffer(message=message, fix=_REPORT))
         text = torch.cat([text, expected.tokens[:, step : step + 1]], 1)
         mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
         read = (text.shape[1],)
@@ -143,7 +144,7 @@ def _run(
     return GeneratedRun(len(text), pieces, len(expected.anew), worst, tuple(ties), again)
 
 
-def _ties(
+def tied_tokens(
     pieces: tuple[int, ...],
     step: int,
     chosen: torch.Tensor,
@@ -162,5 +163,5 @@ def _ties(
                 f"({ours[row, token]:.6g} before {ours[row, other]:.6g}), ONNX Runtime chose {other} "
                 f"({theirs[row, other]:.6g} before {theirs[row, token]:.6g})"
             )
-            raise refusal(TokensDiffer(message=message))
+            raise refusal(TokensDiffer(message=message, fix=_REPORT))
         yield Tie(row, step, token, other, apart)

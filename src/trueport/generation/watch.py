@@ -17,11 +17,17 @@ from typing import Any
 import torch
 
 from trueport.diagnostics.rules.tp206_generate_unknown import GenerateUnknown
-from trueport.errors import refusal
+from trueport.errors import ExportError, refusal
 from trueport.load.structures import FoundLeaf, Structure, flatten
 
 Axes = Mapping[int, str]
 """What each free axis of a tensor stands for: the name of a size, or a formula of sizes."""
+
+
+def unknown(message: str) -> ExportError:
+    """Of what the calls of `generate()` do not tell."""
+    fix = "export a step of your own with trueport.export: a module that takes the cache as tensors, or has none"
+    return refusal(GenerateUnknown(message=message, fix=fix))
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def _cache_among(kwargs: Mapping[str, Any], result: Any) -> str:
         if hasattr(value, "__dict__") and not isinstance(value, torch.Tensor) and type(result.get(name)) is type(value):
             return name
     message = f"generate() gives forward no cache that comes back in its result ({', '.join(kwargs)})"
-    raise refusal(GenerateUnknown(message=message, fix="export the model with trueport.export, without a cache"))
+    raise unknown(message)
 
 
 def _copied(value: Any) -> Any:
@@ -118,7 +124,7 @@ class Lengths:
         """The free axes of a tensor, by its shapes in these calls; None where a call had none."""
         shapes = [(i, tensor.shape) for i, tensor in enumerate(seen) if tensor is not None]
         if len({len(shape) for _, shape in shapes}) > 1:
-            raise refusal(GenerateUnknown(message=f"{what} has another number of axes at each step of generate()"))
+            raise unknown(f"{what} has another number of axes at each step of generate()")
         found: dict[int, str] = {}
         for axis in range(len(shapes[0][1])):
             lengths = [(i, shape[axis]) for i, shape in shapes]
@@ -128,6 +134,6 @@ class Lengths:
             if not fitting:
                 shown = ", ".join(str(length) for _, length in lengths)
                 message = f"axis {axis} of {what} was {shown} long in the calls of generate() that were watched"
-                raise refusal(GenerateUnknown(message=f"{message}: neither the batch nor a count of tokens"))
+                raise unknown(f"{message}: neither the batch nor a count of tokens")
             found[axis] = fitting[0]
         return found
