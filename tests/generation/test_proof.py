@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trueport
-from trueport.generation.proof import GeneratedRun, Tie, _ties
+from trueport.generation.proof import GeneratedRun, Tie, tied_tokens
 from trueport.verify.judging.compare import tolerance_for
 
 FLOAT32 = tolerance_for(torch.float32)
@@ -14,7 +14,7 @@ FLOAT32 = tolerance_for(torch.float32)
 
 def found(eager: list[float], runtime: list[float]) -> list[Tie]:
     ours, theirs = torch.tensor([eager]), torch.tensor([runtime])
-    return list(_ties((7,), 3, ours.argmax(-1), ours, theirs, FLOAT32))
+    return list(tied_tokens((7,), 3, ours.argmax(-1), ours, theirs, FLOAT32))
 
 
 def test_the_same_token_is_no_tie():
