@@ -117,6 +117,8 @@ def test_a_few_tokens_beside_a_large_state_are_counted() -> None:
     """The input hardly gets larger and the work does: it follows the size, and not the bytes."""
     seen = Work(operators=800, data=20_000.0).grown({"tokens": (Work(operators=800, data=30_000.0), 1.5)})
     assert seen.compared() < seen.compared(1.001, {"tokens": 4.0}) < 5 * seen.compared()
+    from_nothing = seen.grown({"tokens": (Work(operators=800, data=30_000.0), 1.0)})
+    assert not from_nothing.growths  # of an example of no rows, one row is no multiple
     beyond = Work(operators=8, data=1.0).grown({"n": (Work(operators=8, data=1e200), 1.5)})
     assert beyond.compared(9.0, {"n": 9.0}) == float("inf")
 

@@ -108,7 +108,7 @@ class Work:
         """The same, once runs have been seen in which one free size was so many times the example's."""
         found: dict[str, Growth] = {}
         for name, (work, ratio) in larger.items():
-            if self.data and self.operators:
+            if ratio > 1 and self.data and self.operators:
                 rounds = math.log(max(work.operators, self.operators) / self.operators) / math.log(ratio)
                 data = math.log(max(work.data, self.data) / self.data) / math.log(ratio)
                 found[name] = Growth(rounds, data)
