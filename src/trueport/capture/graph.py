@@ -217,7 +217,7 @@ class GraphOutput:
 
     @property
     def constant(self) -> Any:
-        """What it is where it is no output of the ONNX model."""
+        """What it is where it is no output of the ONNX model: a switch is a plain bool."""
         return self.value.value if isinstance(self.value, Switch) else self.value
 
 

@@ -44,7 +44,7 @@ class Replay:
             self.bind(given.value, inputs[given.name])
         with torch.no_grad():
             self.region(graph.root)
-            return {output.name: self.read(output.value) for output in graph.outputs}
+            return {output.name: self.read(output.constant) for output in graph.outputs}
 
     def region(self, region: Region) -> list[Any]:
         for node in region.nodes:
