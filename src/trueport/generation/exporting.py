@@ -68,6 +68,8 @@ class GenerationFolder:
             report = program.report
             checked = f"equal to eager on {len(report.checks)} inputs" if report.verified else "not verified"
             found.append(f"{self.folder / name}: {report.nodes} nodes, opset {report.opset}, {checked}")
+        if any(program.report.verified for program in self.programs.values()):
+            found.append(f"states were drawn up to {_TIMES_SEEN} times as large as generate() made them")
         if self.proof is None:
             return [*found, "generation was not compared with eager"]
         told = [f"  {line}" for line in self.proof.lines()]
@@ -148,9 +150,8 @@ class _Part:
         return tuple(_example(port, draw) for port in self.ports)
 
     def ranges(self, prompts: Prompts) -> dict[str, tuple[float, float]]:
-        """What the check draws from. A state is never given by a user: it is drawn as large as eager made it, some
-        times over. Far beyond that, eager and the runtime's approximations differ (a sigmoid at -30), and no text goes
-        there."""
+        """What the check draws from. A state comes from a step before, and not from a user: the largest that is drawn
+        is some times what eager made while it was watched. Far beyond, the runtime's approximations show."""
         known = {TensorRole.TOKENS: prompts.vocabulary, TensorRole.MASK: 2, TensorRole.POSITIONS: prompts.positions}
         found: dict[str, tuple[float, float]] = {
             port.name: (0, end - 1) for port in self.ports if (end := known.get(port.role))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import onnx
 
+from trueport.verify.runtime.origin import graphs_of
+
 
 def share_weights(files: Sequence[Path]) -> Path:
     """Rewrite models whose weights lie in files of their own, so that equal ones lie once, in one file.
@@ -21,7 +23,7 @@ def share_weights(files: Sequence[Path]) -> Path:
     places: dict[bytes, int] = {}
     with shared.open("wb") as out:
         for model in models:
-            for tensor in _outside(model.graph):
+            for tensor in _outside(model):
                 entries = {entry.key: entry.value for entry in tensor.external_data}
                 before.add(folder / entries["location"])
                 with (folder / entries["location"]).open("rb") as file:
@@ -39,14 +41,10 @@ def share_weights(files: Sequence[Path]) -> Path:
     return shared
 
 
-def _outside(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+def _outside(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     """The weights that lie outside of the file, those of inner graphs as well."""
-    found = [tensor for tensor in graph.initializer if tensor.data_location == onnx.TensorProto.EXTERNAL]
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                found += _outside(inner)
-    return found
+    weights = (tensor for graph in graphs_of(model) for tensor in graph.initializer)
+    return [tensor for tensor in weights if tensor.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def _point(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> None:
