@@ -234,3 +234,21 @@ def test_branches_without_a_source_are_told(tmp_path, file):
     assert found.code == "TP810"
     assert "no source" in found.message
     assert found.place.where.line == 1
+
+
+def test_a_difference_in_a_model_with_vmap_is_told(tmp_path):
+    """What `vmap` has inside cannot be looked at afterwards; the search for where a difference begins leaves it out."""
+
+    class Rows(torch.nn.Module):
+        def __init__(self, weight):
+            super().__init__()
+            self.weight = torch.nn.Parameter(weight)
+
+        def forward(self, x):
+            doubled = x * 2
+            return torch.vmap(lambda row: (row @ self.weight).relu() * 3)(doubled)
+
+    x = torch.arange(12.0).reshape(3, 4)
+    trueport.export(Rows(torch.eye(4)), (x,), tmp_path / "rows.onnx")
+    report = trueport.verify(tmp_path / "rows.onnx", Rows(torch.full((4, 4), 0.5)), (x,))
+    assert [found.code for found in report.diagnostics if found.is_error] == ["TP805"]

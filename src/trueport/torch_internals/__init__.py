@@ -199,6 +199,11 @@ def before_compile(model: Any) -> Any:
     return getattr(model, "_torchdynamo_orig_callable", model)
 
 
+def is_inside_vmap(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is one of `vmap` or `grad` on their way: nobody may look at it once they have ended."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
 def registered_pytree_node(cls: type) -> tuple[Callable[[Any], tuple[Any, Any]], Callable[[Any, Any], Any]] | None:
     """How a user said that a class is taken apart and put together (`torch.utils._pytree.register_pytree_node`)."""
     from torch.utils._pytree import SUPPORTED_NODES

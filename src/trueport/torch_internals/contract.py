@@ -31,6 +31,7 @@ torch._C._AutoDispatchBelowAutograd
 torch._C._TorchDispatchModeKey.PROXY
 torch._C._dispatch_has_kernel_for_dispatch_key
 torch._C._ensureCUDADeviceGuardSet
+torch._C._functorch.is_functorch_wrapped_tensor
 torch._C._nn.pad_sequence
 torch._C._select_conv_backend
 torch._C._set_grad_enabled

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from trueport import temporary
 from trueport.source import Place, Where
-from trueport.torch_internals import TORCH_FOLDER
+from trueport.torch_internals import TORCH_FOLDER, is_inside_vmap
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import judge, tolerance_for
 from trueport.verify.runtime.sandbox import Limits, Optimisation, Worker, WorkerFailure
@@ -58,12 +58,16 @@ class _Noting(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and _SMALLEST <= result.numel() <= _LARGEST:
             where = _users_line()
-            if where is not None and len(self.noted.values) < _MOST_VALUES and not result.is_complex():
+            if where is not None and len(self.noted.values) < _MOST_VALUES and _can_be_kept(result):
                 name = getattr(func, "__name__", "").strip("_")
                 at = (*where, name)
                 self._counts[at] = count = self._counts.get(at, 0) + 1
                 self.noted.values[(*at, count)] = result.detach().clone()
         return result
+
+
+def _can_be_kept(result: torch.Tensor) -> bool:
+    return not result.is_complex() and not is_inside_vmap(result)
 
 
 def _users_line() -> tuple[str, int] | None:
