@@ -245,10 +245,10 @@ def test_a_difference_in_a_model_with_vmap_is_told(tmp_path):
             self.weight = torch.nn.Parameter(weight)
 
         def forward(self, x):
-            doubled = x * 2
-            return torch.vmap(lambda row: (row @ self.weight).relu() * 3)(doubled)
+            first = x[0] * 2  # the file has a value as large as one inside of vmap
+            return torch.vmap(lambda rows: (rows @ self.weight).relu() * 3)(x), first
 
-    x = torch.arange(12.0).reshape(3, 4)
+    x = torch.arange(48.0).reshape(3, 4, 4)
     trueport.export(Rows(torch.eye(4)), (x,), tmp_path / "rows.onnx")
     report = trueport.verify(tmp_path / "rows.onnx", Rows(torch.full((4, 4), 0.5)), (x,))
     assert [found.code for found in report.diagnostics if found.is_error] == ["TP805"]
