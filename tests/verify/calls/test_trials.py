@@ -179,3 +179,21 @@ def test_a_call_that_is_a_loop_in_the_file_is_not_said_to_hold_at_its_edges() ->
     assert told.calls is not None
     assert "everyday" in dict(told.calls.not_run)["aten.special_zeta.default"]
     assert told.calls.equal < told.calls.distinct
+
+
+def test_integers_that_tell_eager_where_to_read_are_not_drawn() -> None:
+    """The batch sizes of a packed sequence: eager believes them, and reads beyond its tensors where they are wrong."""
+
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(4, 3, num_layers=2, bidirectional=True)
+
+        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+            return nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])[0]
+
+    job = make_job(Packed().eval(), (torch.randn(5, 2, 4), torch.tensor([5, 3])), {})
+    found = calls_of(capture(job, is_leaf, StateMode.REFUSE), 20)
+    assert "aten.lstm.data" in found.left_out
+    assert "aten.lstm.data" not in [str(call.op) for call in found.distinct]

@@ -29,6 +29,7 @@ from trueport.verify.calls.kinds import (
     kept_sizes,
     kind_of,
     named_arguments,
+    reads_by_integers,
 )
 from trueport.verify.calls.ranges import Range, ranges_of, whole
 
@@ -154,6 +155,8 @@ def _left_out(node: Node) -> str:
         return "as exact as its operands let it be"
     if draws_random(node):
         return "draws random numbers"
+    if reads_by_integers(node):
+        return "its integers tell eager where to read, so that drawn ones could end the process"
     tensors = [*_values((node.args, tuple(node.kwargs.values()))), *node.outputs]
     if any(isinstance(each, Value) and each.dtype.is_complex for each in tensors):
         return "complex numbers"

@@ -119,6 +119,10 @@ _CONVOLUTIONS = names(
     "convolution _convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
 )
 
+_CONTENT = names("self input tensors src value values other weight tensor exponent zero_point zero_points")
+INDICES = names("index indices target")
+_PLACES = INDICES | names("offsets")
+
 UNINITIALISED = names("empty empty_like new_empty empty_strided new_empty_strided empty_permuted")
 LINEAR_ALGEBRA = names(
     "cholesky cholesky_solve cholesky_inverse lu_solve lu_unpack lu triangular_solve ormqr geqrf qr svd inverse det "
@@ -145,6 +149,22 @@ def is_conditioned(op: OpOverload) -> bool:
 
 def is_aten(op: OpOverload) -> bool:
     return str(op.name()).startswith(("aten::", "prims::"))
+
+
+def reads_by_integers(node: Node) -> bool:
+    """Whether integers other than its content and its indices tell the call where to read: the `batch_sizes` of a
+    packed sequence. Eager does not look whether they are right, so that others may end the user's process."""
+    assert isinstance(node.op, OpOverload)
+    if kind_of(node.op) is not OperatorKind.OTHER:
+        return False
+    return any(
+        isinstance(item, Value)
+        and not (item.dtype.is_floating_point or item.dtype.is_complex)
+        and item.dtype is not torch.bool
+        for name, content in named_arguments(node).items()
+        if name not in _CONTENT | _PLACES
+        for item in (content if isinstance(content, tuple | list) else (content,))
+    )
 
 
 def kind_of(op: OpOverload) -> OperatorKind:

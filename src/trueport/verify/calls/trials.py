@@ -20,6 +20,7 @@ from trueport.capture.graph import Value
 from trueport.verify.calls.call import Call, CallOperand
 from trueport.verify.calls.edges import Level, edge_values, every_value, within
 from trueport.verify.calls.kinds import (
+    INDICES,
     MASKED,
     Exactness,
     OperatorKind,
@@ -578,7 +579,7 @@ class _Draw:
         """What an index must be below; None where the operand is no index."""
         first = self.given.get("self", self.given.get("input"))
         shape = shape_of(first, sizes) if isinstance(first, Value) else ()
-        if operand.argument not in ("index", "indices", "target"):
+        if operand.argument not in INDICES:
             return None
         match self.name:
             case "embedding" | "embedding_bag":
