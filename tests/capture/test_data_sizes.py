@@ -123,6 +123,19 @@ def test_repeat_interleave_by_a_tensor():
     both(model, (x(3, 2), torch.tensor([2, 1, 3])), others, dynamic_shapes=None)
 
 
+def test_repeat_interleave_where_values_give_both_lengths():
+    """The place of each row within its group: there are as many starts as counts, which torch cannot tell."""
+
+    def model(y, group):
+        count = torch.unique(group, return_counts=True)[1]
+        starts = torch.cat([count.new_zeros(1), count.cumsum(0)[:-1]])
+        return torch.arange(y.shape[0]) - starts.repeat_interleave(count)
+
+    groups = ([3, 1, 3, 2], [5], [1, 1, 1], [4, 3, 2, 1, 0])
+    first, *others = [(torch.zeros(len(group)), torch.tensor(group)) for group in groups]
+    both(model, first, others, dynamic_shapes=({0: "n"}, {0: "n"}))
+
+
 def test_repeat_interleave_by_a_number():
     def model(y):
         return y.repeat_interleave(3, dim=0)

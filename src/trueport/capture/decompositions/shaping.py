@@ -178,6 +178,23 @@ def _slice(self: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None,
     return aten.slice.Tensor(self, dim, start, end, step)  # type: ignore[no-any-return]
 
 
+@sizes_of(aten.repeat_interleave.self_Tensor)
+def _repeat_interleave(
+    self: torch.Tensor, repeats: torch.Tensor, dim: int | None = None, *, output_size: Any = None
+) -> torch.Tensor:
+    """Torch asks whether there is a number for each element. Where values give both lengths it cannot be told; eager
+    refuses the input if not."""
+    try:
+        return aten.repeat_interleave.self_Tensor(  # type: ignore[no-any-return]
+            self, repeats, dim, output_size=output_size
+        )
+    except GuardOnDataDependentSymNode:
+        index = aten.repeat_interleave.Tensor(repeats, output_size=output_size)
+        sizes: list[Any] = [self.numel()] if dim is None else [*self.shape]
+        sizes[dim or 0] = index.shape[0]
+        return self.new_empty(sizes)
+
+
 @sizes_of(aten.diagonal.default)
 def _diagonal(self: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
     """As torch's own from 2.11 on; before, it decides by the example which of the two axes is the shorter one."""

@@ -7,6 +7,7 @@ on a tensor's value, a number needed where only a symbol is known, a tensor's me
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 from types import TracebackType
@@ -47,6 +48,8 @@ _OF_TRACING = (
     ExportError,
     WritesInPlace,
 )
+_LOOPS = re.compile(r"\b(for|while|range)\b")
+"""What a line says that runs something several times; `torch.arange` is not among it."""
 _TRACED = (*messages.TRACED_NUMBERS, "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
 
@@ -202,8 +205,7 @@ def _instead_of_a_plain_number(text: str) -> str:
 
 
 def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
-    word = line.split(maxsplit=1)[0] if line.split() else ""
-    if word in ("for", "while") or "range(" in line:
+    if _LOOPS.search(line):
         return LoopOnTensor(
             message="how often this loop runs depends on the value of a tensor",
             place=place,
