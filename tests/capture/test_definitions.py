@@ -317,3 +317,11 @@ def test_a_cross_product_without_an_axis():
     faithful(lambda x: torch.cross(x, x.flip(1)), torch.randn(3, 4), free=({1},))
     with pytest.raises(trueport.ExportError, match="only the side where n is not 3"):
         trueport.export(lambda x: torch.cross(x, x.flip(1)), (torch.randn(4, 3),), dynamic_shapes=({0: "n"},))
+
+
+def test_labels_behind_the_first_minus_one_are_no_labels():
+    def forward(x, labels):
+        loss = F.multilabel_margin_loss
+        return loss(x, labels), loss(x, labels, reduction="none"), loss(x[0], labels[0], reduction="sum")
+
+    faithful(forward, torch.randn(2, 4), torch.tensor([[3, 0, -1, 1], [0, -1, -1, 1]]))

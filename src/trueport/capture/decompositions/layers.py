@@ -135,6 +135,20 @@ def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> tuple[torch.
     return v * (g / norms), norms
 
 
+@decomposes(aten.multilabel_margin_loss_forward.default)
+def _multilabel_margin_loss(input: torch.Tensor, target: torch.Tensor, reduction: int) -> tuple[torch.Tensor, ...]:
+    """Torch's definition counts a margin for places behind the first -1, too."""
+    rows, labels = torch.atleast_2d(input), torch.atleast_2d(target)
+    is_label = (labels == -1).cumsum(-1) == 0
+    chosen = rows.gather(-1, torch.where(is_label, labels, 0))
+    is_target = ((labels.unsqueeze(-1) == torch.arange(rows.shape[1])) & is_label.unsqueeze(-1)).any(1)
+    margins = (1 - chosen.unsqueeze(-1) + rows.unsqueeze(1)).clamp_min(0)
+    counted = is_label.unsqueeze(-1) & ~is_target.unsqueeze(1)
+    loss = torch.where(counted, margins, 0).sum((1, 2)) / rows.shape[1]
+    loss = (loss, loss.mean(), loss.sum())[reduction]
+    return loss.reshape(()) if input.dim() < 2 else loss, is_target.to(input.dtype).reshape(target.shape)
+
+
 @decomposes(*linear_cross_entropy(), when=always)
 def _linear_cross_entropy(*args: Any, options: Any = None, **named: Any) -> torch.Tensor:
     """In one go: the pieces in which torch computes it are for the gradient's sake."""
