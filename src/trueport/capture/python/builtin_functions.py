@@ -262,11 +262,12 @@ def type_of(value: Any) -> type:
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
-    """Whether a traced number or container is an instance of what the plain one would be."""
+    """Whether a traced number or container is an instance of what the plain one would be. A traced size is no SymInt:
+    code that asks for that goes another way than eager does."""
     plain = type_of(value)
     if plain is type(value) or isinstance(value, torch.Tensor):
         return builtins.isinstance(value, kinds)
-    return issubclass(plain, kinds) or (is_symbolic(value) and builtins.isinstance(value, kinds))
+    return issubclass(plain, kinds)
 
 
 @traced_for(str)
