@@ -11,9 +11,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Node, Number, Value
+from trueport.capture.graph import Node, numbers_in, values_in
 from trueport.capture.joins.ways import Arm
-from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import expr_of
 
 aten = torch.ops.aten
@@ -71,17 +70,12 @@ def _as_number(test: Any) -> Any:
 
 def _cannot_fail(node: Node) -> bool:
     """Of several tensors, all but one hold a single number: sizes that only a fits cannot meet in b."""
-    if not isinstance(node.op, OpOverload):
+    if node.call is None:
         return False
-    given = (*node.args, *node.kwargs.values())
-    if node.op.overloadpacket in _BY_SIZES:
-        return not any(isinstance(arg, Number) or (isinstance(arg, Value) and not _is_plain(arg)) for arg in given)
-    wide = [arg for arg in given if isinstance(arg, Value) and arg.shape]
-    return node.op.overloadpacket in _CANNOT_FAIL and len(wide) < 2
-
-
-def _is_plain(value: Value) -> bool:
-    return all(isinstance(size, int) for size in value.shape)
+    values = values_in(node.given)
+    if node.call.overloadpacket in _BY_SIZES:
+        return not numbers_in(node.given) and all(value.has_plain_sizes for value in values)
+    return node.call.overloadpacket in _CANNOT_FAIL and sum(bool(value.shape) for value in values) < 2
 
 
 def _is_defined(expr: sympy.Basic) -> bool:
