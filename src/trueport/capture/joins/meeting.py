@@ -111,7 +111,7 @@ class MeetingWays:
     def noted(self, kind: kinds.Kind, value: Any, values: LastValues) -> Any:
         """A value as ONNX holds it where it is of this kind; a blank where it is not bound."""
         value = kind.blank if value is UNBOUND else value
-        match number_of(value) if isinstance(kind, kinds.Choice) else value:
+        match number_of(value) if kind.things else value:
             case torch.Tensor():
                 return self.value(value, values)
             case (torch.SymInt() | torch.SymFloat() | torch.SymBool()) as number:

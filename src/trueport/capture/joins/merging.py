@@ -97,7 +97,7 @@ class Merging(MeetingWays):
     def _conflict(self, then: Any, orelse: Any, name: str, *both: kinds.Kind) -> Disagreement:
         """What an arm already had is kept."""
         for side, kind in zip((then, orelse), both, strict=True):
-            if isinstance(kind, kinds.Conflict):
+            if kind.is_conflict:
                 return side  # type: ignore[no-any-return]
         return self._disagreement(name, *both)
 

@@ -17,7 +17,7 @@ from trueport.capture.loops.slots import WHOLE, Content, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values.chosen import may_be_chosen
-from trueport.capture.values.kinds import Conflict, ListKind, Opaque, Optional, join
+from trueport.capture.values.kinds import Conflict, ListKind, Opaque, join
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.capture.values.stores import ContainerChange
 from trueport.load.structures import flatten
@@ -160,7 +160,7 @@ class Learner:
         if slot.before is UNBOUND and (traced.was_there(after) or isinstance(kinds[1], Opaque)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
             return True
-        slot.kind = kind if isinstance(kind, Optional) else None
+        slot.kind = kind if kind.is_optional else None
         model = after if slot.before is UNBOUND else slot.before
         if slot.maybe:  # from the next round on, a flag and a value
             model = (flag_of(slot.before), value_of(after if slot.before is None else slot.before))

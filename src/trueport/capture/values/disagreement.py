@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.values.kinds import Conflict, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
+from trueport.capture.values.kinds import Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -119,9 +119,7 @@ def _fix(then: Kind, orelse: Kind) -> str:
 
 def beside_a_tensor(*kinds: Kind) -> str | None:
     """The way out where a number becomes a tensor with axes on some way: `total = 0`, then `total + x`."""
-    found = {
-        type(part) for kind in kinds for part in ((kind.one, kind.other) if isinstance(kind, Conflict) else (kind,))
-    }
+    found = {type(side) for kind in kinds for side in kind.sides}
     return _FOR_NUMBERS if found == {NumberKind, TensorKind} else None
 
 
