@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import sympy
 import torch
 
 from trueport.capture import limits
@@ -41,7 +40,7 @@ from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
@@ -66,10 +65,9 @@ class ControlFlow(HandingOn):
         refuse_endless(self.tracer.places, len(self.tracer.regions), test)
         run = self.forks.run
         number = -1 if run is None else run.next_number()
-        if (
-            isinstance(test, torch.SymBool)
-            and (answer := self.tracer.symbols.shapes.settled(expr_of(test))) is not None
-        ):
+        said = statement_of(test)
+        answer = None if said is None else self.tracer.symbols.shapes.settled(said)
+        if answer is not None:
             return then() if answer else orelse()
         if run is not None and number in run.settled:
             return then() if self.forks.take(run, number, test, state) else orelse()
@@ -106,11 +104,7 @@ class ControlFlow(HandingOn):
         self, test: Any, holds: bool, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]
     ) -> Arm:
         """An arm, with what is known because the test holds there, or does not."""
-        fact: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if isinstance(test, torch.SymBool):
-            expr = expr_of(test)
-            fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
-        with fact:
+        with self.tracer.symbols.where(test, holds):
             return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
 
     def _fitting(self, trace: Callable[[], Arm]) -> Arm:
@@ -230,14 +224,13 @@ class ControlFlow(HandingOn):
 
     def _test_of_a_round(self, test: Callable[[], Any], first: Any, state: BlockNames) -> Any:
         """What holds when a round begins: the test, where numbers are all that it compares."""
-        if not isinstance(first, (bool, torch.SymBool)):
+        if number_kind(first) is not bool:
             return None
         return self.trace_arm(lambda: self.truth(test()), state, state.get()).returned
 
     def _knowing(self, fact: Any) -> contextlib.AbstractContextManager[None]:
-        if not isinstance(fact, torch.SymBool):
-            return contextlib.nullcontext()
-        return self.tracer.symbols.shapes.knowing(expr_of(fact))
+        said = statement_of(fact)
+        return contextlib.nullcontext() if said is None else self.tracer.symbols.shapes.knowing(said)
 
     def went_step_by_step(
         self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
@@ -274,7 +267,7 @@ class ControlFlow(HandingOn):
 
         with self.forks.running(None):  # what is tried here belongs to no statement that could be begun anew
             tried = self.trace_arm(rounds, state, state.get())
-        return tried.raised is None and not isinstance(tried.returned, bool)
+        return tried.raised is None and is_traced(tried.returned)
 
     def repeat_for(
         self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames

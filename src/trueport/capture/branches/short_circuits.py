@@ -13,7 +13,7 @@ import torch
 
 from trueport.capture.graph import Node, numbers_in, values_in
 from trueport.capture.joins.ways import Arm
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_single, is_symbolic, plain_number, statement_of
 
 aten = torch.ops.aten
 
@@ -37,11 +37,11 @@ def needs_no_branch(test: Any, arms: list[Arm]) -> bool:
         return False
     if not all(_cannot_fail(node) for node in second.region.nodes):
         return False
-    if isinstance(second.returned, torch.SymBool):
-        return _is_defined(expr_of(second.returned))
-    if isinstance(second.returned, torch.Tensor):
-        return second.returned.dim() == 0 and second.returned.dtype is torch.bool
-    return isinstance(second.returned, bool)
+    said = statement_of(second.returned)
+    if said is not None:
+        return _is_defined(said)
+    is_truth = is_single(second.returned) and second.returned.dtype is torch.bool
+    return is_truth or isinstance(second.returned, bool)
 
 
 def second_operand(arms: list[Arm]) -> Arm | None:
@@ -58,14 +58,9 @@ def combined(test: Any, arms: list[Arm]) -> Any:
     other = arms[0].returned if is_and else arms[1].returned
     if isinstance(other, bool):
         return test if other is is_and else other
-    if isinstance(test, torch.SymBool) or isinstance(other, torch.SymBool):
-        test, other = _as_number(test), _as_number(other)
+    if is_symbolic(test) or is_symbolic(other):  # `x.sum() > 1 and n < 10`: two bools of Python's
+        test, other = plain_number(test), plain_number(other)
     return test & other if is_and else test | other
-
-
-def _as_number(test: Any) -> Any:
-    """`x.sum() > 1 and n < 10`: what a tensor says, as a bool of Python's like the other one."""
-    return test.item() if isinstance(test, torch.Tensor) else test
 
 
 def _cannot_fail(node: Node) -> bool:

@@ -315,7 +315,7 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
         return self._unknown() if self.is_open else dict.popitem(self)
 
     def __eq__(self, other: object) -> bool:
-        if self.is_open or (isinstance(other, TracedDict) and other.is_open):
+        if self.is_open or has_open_keys(other):
             return self is other or self._unknown()
         return dict.__eq__(self, other)
 
@@ -378,4 +378,8 @@ def joined_entries(join: Join, then: Entries, orelse: Entries) -> Entries:
 
 def first_open_dict(value: Any) -> TracedDict | None:
     """A dict in a structure of which not all ways agree on the keys."""
-    return next((each for each in walk(value) if isinstance(each, TracedDict) and each.is_open), None)
+    return next(filter(has_open_keys, walk(value)), None)
+
+
+def has_open_keys(value: Any) -> bool:
+    return isinstance(value, TracedDict) and value.is_open

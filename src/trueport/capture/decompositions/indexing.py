@@ -19,10 +19,11 @@ _MASKS = (torch.bool, torch.uint8)
 
 def has_traced_number(index: Any) -> bool:
     """Whether something in it is traced that torch would read the value of."""
-    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in _items(index))
+    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in items_of(index))
 
 
-def _items(index: Any) -> tuple[Any, ...]:
+def items_of(index: Any) -> tuple[Any, ...]:
+    """The items of an index, or of a key: `x[a, b]` has two, `x[a]` has one."""
     return index if isinstance(index, tuple) else (index,)
 
 
@@ -59,7 +60,7 @@ def plain_slice(index: slice) -> slice:
 
 def _plain(index: Any) -> tuple[Any, ...]:
     """The items of an index, with such tensors as the numbers that they hold."""
-    items = (plain_number(item) if _is_single(item) else item for item in _items(index))
+    items = (plain_number(item) if _is_single(item) else item for item in items_of(index))
     return tuple(plain_slice(item) if _has_single(item) else item for item in items)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from trueport.capture.containers.dicts import TracedDict, joined_entries
 from trueport.capture.containers.lists import ListParts
-from trueport.capture.graph import Number, Value
+from trueport.capture.graph import Number, Value, symbols_of
 from trueport.capture.joins.lists import merged_list, merged_parts, merged_parts_of
 from trueport.capture.joins.meeting import MeetingWays, inside
 from trueport.capture.joins.ways import Arm
@@ -25,7 +26,7 @@ from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import plain_number, statement_of
 
 
 @dataclass
@@ -130,13 +131,10 @@ class Merging(MeetingWays):
 
     def _decided(self, then: bool) -> Any:
         """True in one arm and False in the other: the test itself, or that it fails. No arm has to yield it."""
-        if self._truth is None and not isinstance(self.test, torch.Tensor):
-            self._truth = self.test
-        elif self._truth is None and self.tracer.regions[-1] is self._around:
-            self._truth = self.test.item()
-        elif self._truth is None:
-            with inside(self.tracer, self._around):
-                self._truth = self.test.item()
+        if self._truth is None:
+            elsewhere = self.tracer.regions[-1] is not self._around
+            with inside(self.tracer, self._around) if elsewhere else nullcontext():
+                self._truth = plain_number(self.test)
         return self._truth if then else torch.sym_not(self._truth)
 
     # --- tensors
@@ -190,7 +188,7 @@ class Merging(MeetingWays):
     def _arguments(self) -> tuple[str, ...]:
         """The Python numbers among the model's arguments that alone decide which arm is taken."""
         known = self.tracer.symbols.number_symbols
-        symbols = expr_of(self.test).free_symbols if isinstance(self.test, torch.SymBool) else ()
+        symbols = symbols_of(statement_of(self.test))
         return tuple(sorted(known[s] for s in symbols)) if all(s in known for s in symbols) else ()
 
     def was_there(self, container: Any) -> bool:

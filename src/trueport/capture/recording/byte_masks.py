@@ -33,4 +33,4 @@ def with_masks_of_bools(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _of_bools(mask: Any) -> Any:
-    return mask.bool() if isinstance(mask, torch.Tensor) and mask.dtype == torch.uint8 else mask
+    return mask.bool() if getattr(mask, "dtype", None) == torch.uint8 else mask
