@@ -39,7 +39,7 @@ class ReadsState(Restarting):
 
     def __init__(self, tensors: frozenset[MemoryKey]) -> None:
         super().__init__("a tensor that is state was taken for a constant: it becomes an input")
-        self.tensors = tensors
+        self.fickle = tensors
 
 
 @dataclass(frozen=True)

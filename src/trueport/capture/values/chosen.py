@@ -26,7 +26,7 @@ from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 from trueport.torch_internals.releases import either
-from trueport.torch_internals.symbolic import statement_of, told_by
+from trueport.torch_internals.symbolic import is_traced, statement_of, told_by
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type)
@@ -89,7 +89,7 @@ class Chosen(Disagreement):
         *others, number = map(number_of, self._candidates)
         for test, place in zip(reversed(self._tests[:-1]), reversed(others), strict=True):
             holds = test()
-            taken = int(holds) if isinstance(holds, bool) else either(holds, 1, 0)
+            taken = either(holds, 1, 0) if is_traced(holds) else int(holds)
             number = number + taken * (place - number)
         return number
 
