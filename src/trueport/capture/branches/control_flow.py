@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from trueport.capture import limits
+from trueport.capture.branches.escapes import Escape
 from trueport.capture.branches.forks import Forking, Forks
 from trueport.capture.branches.handing_on import HandingOn
 from trueport.capture.branches.short_circuits import combined, needs_no_branch
@@ -21,7 +22,6 @@ from trueport.capture.containers.sequences import OpenSequence, is_plain_iterato
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Control, Node, Returns
-from trueport.capture.joins.effects import merged_contents, merged_writes
 from trueport.capture.joins.merging import Merging
 from trueport.capture.joins.ways import Arm
 from trueport.capture.loops.loops import Loops
@@ -34,11 +34,13 @@ from trueport.capture.python import (  # noqa: F401  (they register themselves)
 )
 from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.stops.raising import as_raised
+from trueport.capture.stops.places import calling_frame
+from trueport.capture.stops.raising import as_raised, catcher, refuse_if_caught
 from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
+from trueport.rewrite.forks import Fork
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
 
@@ -192,11 +194,11 @@ class ControlFlow(HandingOn):
         after = tuple(
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
         )
-        contents = merged_contents(merging, then.changes, orelse.changes)
+        contents = merging.contents()
         if held_disagreement([returned, *(content for _, content in contents)]) is not None:
             # A caller may ask `is None`, which nobody hears of unless it is rewritten.
             self.tracer.demand.require_callers(self.tracer.places)
-        written = merged_writes(merging, then.writes, orelse.writes)
+        written = merging.written()
         if merging.results:
             for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):
                 arm.region.outputs = [merging.filled(output, arm.region) for output in outputs]
@@ -346,6 +348,29 @@ class ControlFlow(HandingOn):
         finally:
             self.plain_rounds = before
         return True
+
+    # --- errors that one arm of a branch raises, where the user's code goes on with them
+
+    def raised(self, kind: type[Exception], fork: Callable[[], None]) -> None:
+        """One arm raises: where the user's code would go on with the error, the statement that does runs for each."""
+        if self.forks.expects(kind):
+            fork()
+        if issubclass(kind, StopIteration):
+            self.tracer.demand.require_callers(self.tracer.places)  # the loop that goes on after it
+        caught = catcher(kind, self.tracer.places)
+        if caught is not None:
+            if caught.loop in self.tracer.demand.escapes:
+                self.tracer.demand.want_escape(caught.loop, kind)
+            self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
+            fork()
+            if caught.loop is not None:
+                self.tracer.demand.want_escape(caught.loop, kind)
+        refuse_if_caught(kind, self.tracer.places)
+
+    def escape(self, state: BlockNames) -> Escape | None:
+        frame = calling_frame()
+        kinds = self.tracer.demand.escapes.get((frame.f_code.co_filename, frame.f_lineno))
+        return None if kinds is None else Escape(self, tuple(kinds), state)
 
     # --- other questions
 

@@ -170,8 +170,7 @@ class Questions(ABC):
         rest = items[first : -last if last else None]
         return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
 
-    def generator(self, run: Callable[..., None]) -> Any:
-        return Generated(run)
+    generator: Callable[[Callable[..., None]], Any] = staticmethod(Generated)
 
     def went_into(self, manager: Any, body: Callable[[Any], Any]) -> bool:
         written = getattr(manager, "gen", None)
@@ -242,13 +241,8 @@ class Questions(ABC):
         made.update(*parts, **named)
         return made
 
-    def put_under(self, container: Any, key: Any, value: Any) -> None:
-        choices.put_under(container, key, value)
-
-    def update_under(
-        self, container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]
-    ) -> bool:
-        return choices.update_under(container, key, change, value)
+    put_under = staticmethod(choices.put_under)
+    update_under = staticmethod(choices.update_under)
 
     def holds(self, container: Any, item: Any) -> Any:
         if isinstance(container, TracedContainer) and (known := container.holds(item)) is not None:
@@ -267,11 +261,8 @@ class Questions(ABC):
             return value.made(lambda candidate: f"{before}{candidate}{after}")
         return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
 
-    def message(self, text: str) -> str:
-        return Message(text)
-
-    def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
-        return each_way(values, function)
+    message: Callable[[str], str] = staticmethod(Message)
+    each_way = staticmethod(each_way)
 
     def holds_traced(self, values: Any) -> bool:
         if is_open(values) or is_traced(values):

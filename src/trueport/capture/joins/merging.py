@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -195,6 +195,16 @@ class Merging(MeetingWays):
         """Whether a container is older than the branch, so that others may know it."""
         return self.then.was_there(container) or self.orelse.was_there(container)
 
+    def contents(self) -> list[tuple[Any, Any]]:
+        """The containers that an arm changed, and what each holds: item by item where both arms left the same items."""
+        both = _both(self.then.changes, self.orelse.changes, lambda change: change.container)
+        return [(change.container, change.store.joined(self, a, b, change)) for change, a, b in both]
+
+    def written(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors that an arm wrote in place, and their values after the branch."""
+        both, value = _both(self.then.writes, self.orelse.writes, lambda write: write.base), self.tracer.value
+        return [(w.base, self.yielded(self.kind_of(w.before), value(a), value(b))) for w, a, b in both]
+
     def _output(self, kind: kinds.Kind, then: Any, orelse: Any) -> Any:
         """What the `If` yields of a name that is this in one arm, and that in the other."""
         noted = self.noted(kind, then, self.then.values), self.noted(kind, orelse, self.orelse.values)
@@ -207,3 +217,11 @@ class Merging(MeetingWays):
         self.else_outputs.append(orelse)
         self.results.append(result)
         return made
+
+
+def _both(then: Sequence[Any], orelse: Sequence[Any], key: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Each change of something that an arm changed, and what both arms left there."""
+    one, other = ({id(key(change)): change for change in changes} for changes in (then, orelse))
+    for at in {**one, **other}:
+        change = one.get(at) or other[at]
+        yield change, *(side[at].after if at in side else change.before for side in (one, other))

@@ -21,8 +21,7 @@ from trueport.capture.decompositions.quantised import grid_among
 from trueport.capture.decompositions.registry import operator_decomposition
 from trueport.capture.graph import Region, Value, Weight, flat, mapped, values_in
 from trueport.capture.recording.adoption import Adoption, is_real
-from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
-from trueport.capture.recording.left_open_size import RESHAPES, with_all_sizes
+from trueport.capture.recording.arguments import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.capture.recording.memory import set_value
 from trueport.capture.recording.modes import Functionaliser, Recorder
 from trueport.capture.recording.recording import SAME_VALUE, Recording
