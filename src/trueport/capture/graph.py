@@ -38,7 +38,7 @@ class Value:
     @property
     def has_plain_sizes(self) -> bool:
         """Whether all its sizes are known now."""
-        return not self.free_symbols
+        return not any(map(symbols_of, self.shape))
 
     @property
     def free_symbols(self) -> Set[sympy.Basic]:
