@@ -56,6 +56,88 @@ def test_uses_of_a_key_that_may_be_nan(make, use):
     assert_kept_alive(model, (UP,), [(DOWN,)])
 
 
+def into_another(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    e = {"q": x}
+    e.update(d)
+    return sum(e.values()) * len(e)
+
+
+def over_a_key_that_is_there(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    e = {"a": x * 5, "z": x - 1}
+    e.update(d)
+    return e["a"] + e["z"] * len(e)
+
+
+def either(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    e, f = {"q": x} | d, d | {"q": x, "z": x * 4}
+    return e.get("a", x - 3) * len(e) + f.get("a", x) * len(f)
+
+
+def taken_in(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    e = {"q": x}
+    e |= d
+    return sum(e.values())
+
+
+def emptied(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    count = len(d)
+    d.clear()
+    d["b"] = x
+    return sum(d.values()) * count * len(d)
+
+
+def asked_for_its_truth(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    del d["z"]
+    return (x * 2 if d else x - 1) + bool(d)
+
+
+def compared(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    return x if d == {"z": x} else x * 2
+
+
+def backwards(x):
+    d = {"z": x}
+    if x.sum() > 0:
+        d["a"] = x * 2
+    y = x * 0
+    for key in reversed(d):
+        y = y * 2 + d[key]
+    return y
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(into_another, over_a_key_that_is_there, either, taken_in),
+        *(emptied, asked_for_its_truth, compared, backwards),
+    ],
+)
+def test_uses_in_the_function_that_has_the_branch(model):
+    """Above, `use` is called with what `make` returns, and that call is traced for each way."""
+    assert_kept_alive(model, (UP,), [(DOWN,)])
+
+
 def test_a_list_of_its_keys():
     """Texts have no open number: what follows is traced in both arms."""
 

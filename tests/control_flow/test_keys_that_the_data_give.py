@@ -36,6 +36,23 @@ def counted_by_a_counter(ids):
     return torch.tensor(counts[1]) + len(counts)
 
 
+def the_most_common(ids):
+    counts = Counter(ids.tolist())
+    return torch.tensor([n for _, n in counts.most_common()], dtype=torch.int64) * counts.total()
+
+
+def copied_and_emptied(ids):
+    counts = {}
+    for t in ids.tolist():
+        counts[t] = counts.get(t, 0) + 1
+    other = counts.copy()
+    counts.clear()
+    total = 0
+    for key in other:
+        total = total + key
+    return torch.tensor(total + 10 * len(other) + len(counts) + (5 if 3 in other else 0))
+
+
 def counted_beside_a_write(ids):
     counts, seen = {}, torch.zeros(5)
     for t in ids.tolist():
@@ -75,6 +92,8 @@ def set_by_default(ids):
         counted,
         counted_by_a_defaultdict,
         counted_by_a_counter,
+        the_most_common,
+        copied_and_emptied,
         counted_beside_a_write,
         numbered,
         distances,

@@ -110,3 +110,12 @@ def test_it_is_returned_as_a_tensor(model):
 def fives_and_others():
     torch.manual_seed(0)
     return (torch.randn(5, 4),), [(torch.randn(n, 4),) for n in (0, 1, 9)]
+
+
+@pytest.mark.parametrize("times", [lambda x: (x > 0).sum(), lambda x: x.sum() > 0], ids=["number", "truth"])
+def test_a_list_is_repeated_as_often_as_a_tensor_says(times):
+    def model(x):
+        numbers = [1.5, 2.5] * times(x)
+        return x * sum(numbers) + len(numbers)
+
+    assert_kept_alive(model, (torch.ones(2, 3),), [(torch.ones(2, 3) * k,) for k in (-1, 0, 2)])

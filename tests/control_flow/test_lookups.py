@@ -74,6 +74,16 @@ def test_tensors_of_one_shape_are_selected_without_branches():
     assert_kept_alive(lambda t, x: [x, x + 1, x + 2][int(t)], THREE[1], THREE, ifs=0)
 
 
+def test_texts_of_two_numbers_are_compared_by_the_numbers():
+    """`!=` of two such texts was taken to hold always."""
+
+    def model(t, x):
+        one, other = str(t.item()), str((x > 0).sum().item() % 3)
+        return x * (2 if one != other else 3) + (5 if one == other else 0)
+
+    assert_kept_alive(model, THREE[1], [(t, x * sign) for t, x in THREE for sign in (1, -1)])
+
+
 def test_text_in_a_message():
     def model(t, x):
         if t > 5:

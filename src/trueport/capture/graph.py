@@ -38,7 +38,17 @@ class Value:
     @property
     def has_plain_sizes(self) -> bool:
         """Whether all its sizes are known now."""
-        return all(isinstance(size, int) for size in self.shape)
+        return not any(map(symbols_of, self.shape))
+
+    @property
+    def free_symbols(self) -> Set[sympy.Basic]:
+        """The symbols that its sizes speak of; sympy's word, as of an expression."""
+        return symbols_in(self.shape)
+
+    @property
+    def binds(self) -> Set[sympy.Basic]:
+        """The symbols that it can give their meaning: each as one of its sizes."""
+        return {size for size in self.shape if isinstance(size, sympy.Symbol)}
 
     def __repr__(self) -> str:
         return f"%{self.name or hex(id(self))[-4:]}:{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
@@ -59,6 +69,14 @@ class Number:
     def dtype(self) -> torch.dtype:
         return DTYPES[self.kind]
 
+    @property
+    def free_symbols(self) -> Set[sympy.Basic]:
+        return symbols_of(self.expr)
+
+    @property
+    def binds(self) -> Set[sympy.Basic]:
+        return self.free_symbols
+
 
 def flat(argument: Any) -> Iterator[Any]:
     """What lists and tuples within each other hold, one after the other: calls are given such, and return them."""
@@ -77,19 +95,34 @@ def mapped(argument: Any, function: Callable[[Any], Any]) -> Any:
     return make([mapped(part, function) for part in argument])
 
 
+def values_in(argument: Any) -> list[Value]:
+    """The values that an argument of a node holds."""
+    return [each for each in flat(argument) if isinstance(each, Value)]
+
+
+def numbers_in(argument: Any) -> list[Number]:
+    return [each for each in flat(argument) if isinstance(each, Number)]
+
+
+def filled_in(argument: Any, value: Callable[[Value], Any], number: Callable[[Number], Any]) -> Any:
+    """An argument of a node, with what stands for each value and for each number in it."""
+
+    def one(each: Any) -> Any:
+        if isinstance(each, Value):
+            return value(each)
+        return number(each) if isinstance(each, Number) else each
+
+    return mapped(argument, one)
+
+
 def symbols_of(argument: Any) -> Set[sympy.Basic]:
-    """The symbols that a number, a size, or the sizes of a value speak of."""
-    if isinstance(argument, Value):
-        return {symbol for size in argument.shape for symbol in symbols_of(size)}
-    expr = argument.expr if isinstance(argument, Number) else argument
-    return expr.free_symbols if isinstance(expr, sympy.Basic) else frozenset()
+    """The symbols that a number, a size, or the sizes of a value speak of; none of anything else."""
+    return getattr(argument, "free_symbols", frozenset())
 
 
-def bound_by(output: Any) -> Set[sympy.Basic]:
-    """The symbols that an output of a node can give their meaning: as the number that it is, or as one of its sizes."""
-    if isinstance(output, Value):
-        return {size for size in output.shape if isinstance(size, sympy.Symbol)}
-    return symbols_of(output)
+def symbols_in(argument: Any) -> Set[sympy.Basic]:
+    """The same of all that lists and tuples hold."""
+    return {symbol for each in flat(argument) for symbol in symbols_of(each)}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -151,6 +184,20 @@ class Node:
     returns: Returns
     place: Place
     regions: tuple[Region, ...] = ()
+
+    @property
+    def call(self) -> OpOverload | None:
+        """The ATen operator that it calls; None of a branch or a loop."""
+        return None if isinstance(self.op, Control) else self.op
+
+    @property
+    def name(self) -> str:
+        return self.op.value if isinstance(self.op, Control) else str(self.op)
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """All that it is given, by position and by name."""
+        return (*self.args, *self.kwargs.values())
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,20 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, mapped
+from trueport.capture.graph import (
+    Control,
+    Graph,
+    GraphOutput,
+    Node,
+    Number,
+    OpenItems,
+    Region,
+    Returns,
+    Size,
+    Value,
+    filled_in,
+    symbols_of,
+)
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import plain_number
 
@@ -44,7 +57,7 @@ class Replay:
             self.bind(given.value, inputs[given.name])
         with torch.no_grad():
             self.region(graph.root)
-            return {output.name: self.read(output.constant) for output in graph.outputs}
+            return {output.name: self.output(output) for output in graph.outputs}
 
     def region(self, region: Region) -> list[Any]:
         for node in region.nodes:
@@ -62,10 +75,9 @@ class Replay:
             return self.region(then if bool(self.read(node.args[0])) else otherwise)
         if node.op is Control.LOOP:
             return self._loop(node)
-        assert isinstance(node.op, OpOverload)
-        returned = _OF_VALUES.get(node.op, node.op)(
-            *self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()}
-        )
+        op = node.call
+        assert op is not None
+        returned = _OF_VALUES.get(op, op)(*self.read(node.args), **{k: self.read(v) for k, v in node.kwargs.items()})
         if node.returns is Returns.NOTHING:
             return ()
         return returned if node.returns in (Returns.TUPLE, Returns.LIST) else (returned,)
@@ -90,7 +102,7 @@ class Replay:
 
     def _no_rows(self, output: Any) -> torch.Tensor:
         """A scanned output of a loop that never ran."""
-        sizes = [int(s.xreplace(self.symbols)) if isinstance(s, sympy.Expr) else s for s in output.shape[1:]]
+        sizes = [int(sympy.sympify(size).xreplace(self.symbols)) for size in output.shape[1:]]
         return torch.empty([0, *sizes], dtype=output.dtype)
 
     def bind(self, output: Value | Number, result: Any) -> None:
@@ -104,26 +116,24 @@ class Replay:
             result = torch.tensor(result, dtype=output.dtype)
         self.tensors[output] = result
         for axis, size in enumerate(output.shape):
-            if isinstance(size, sympy.Expr):
-                self._bind_size(size, result.shape[axis])
+            self._bind_size(size, result.shape[axis])
 
-    def _bind_size(self, size: sympy.Expr, length: int) -> None:
-        unknown = [s for s in size.free_symbols if s not in self.symbols]
+    def _bind_size(self, size: Size, length: int) -> None:
+        unknown = [s for s in symbols_of(size) if s not in self.symbols]
         if len(unknown) == 1:
-            solutions = sympy.solve(size.xreplace(self.symbols) - length, unknown[0])
+            solutions = sympy.solve(sympy.sympify(size).xreplace(self.symbols) - length, unknown[0])
             if len(solutions) == 1 and solutions[0].is_integer:
                 self.symbols[unknown[0]] = sympy.Integer(int(solutions[0]))
 
     def read(self, argument: Any) -> Any:
-        return mapped(argument, self._one)
+        return filled_in(argument, self.tensors.__getitem__, self._plain)
 
-    def _one(self, argument: Any) -> Any:
-        if isinstance(argument, Value):
-            return self.tensors[argument]
-        if isinstance(argument, Number):
-            # `doit`: torch's Max(-5, 5), in what was a larger expression, is not worked out by itself.
-            return argument.kind(argument.expr.xreplace(self.symbols).doit())
-        return self._items(argument) if isinstance(argument, OpenItems) else argument
+    def _plain(self, number: Number) -> Any:
+        # `doit`: torch's Max(-5, 5), in what was a larger expression, is not worked out by itself.
+        return number.kind(number.expr.xreplace(self.symbols).doit())
+
+    def output(self, output: GraphOutput) -> Any:
+        return self._items(output.value) if isinstance(output.value, OpenItems) else self.read(output.constant)
 
     def _items(self, items: OpenItems) -> Any:
         """The tensors of a list; of a list of numbers, the tensor that holds them."""

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 import torch
 
 from trueport.capture.containers.dicts import first_open_dict
-from trueport.capture.containers.lists import TracedList
+from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.rows import Column, NotAlike, Rows
 from trueport.capture.containers.sequences import StandIn
 from trueport.capture.graph import GraphOutput, OpenItems, Switch, is_carried
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.maybe import unless_empty
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
@@ -76,9 +76,7 @@ def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:
 
 def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
     unknown = [leaf for leaf in leaves if not leaf.known]
-    for leaf in unknown:
-        if isinstance(leaf.value, Disagreement):
-            leaf.value.complain()
+    refuse_unsure(*(leaf.value for leaf in unknown))
     if unknown:
         raise ExportError(
             OutputType(
@@ -103,8 +101,8 @@ def _output_value(tracer: Tracer, leaf: FoundLeaf) -> Any:
 # --- lists of open length
 
 
-def _opened(tracer: Tracer, obj: object) -> tuple[Repeated, list[object]] | None:
-    return _columns(tracer, obj, obj.stands_for) if isinstance(obj, TracedList) and obj.is_open else None
+def _opened(tracer: Tracer, obj: Any) -> tuple[Repeated, list[object]] | None:
+    return _columns(tracer, obj, obj.stands_for) if is_open(obj) else None
 
 
 def _columns(tracer: Tracer, items: TracedList, cls: type) -> tuple[Repeated, list[object]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Node, Number, Region, Value, bound_by, flat, symbols_of
+from trueport.capture.graph import Control, Node, Number, Region, Value, numbers_in, symbols_in, values_in
 
 
 @dataclass
@@ -29,14 +29,12 @@ class _Wanted:
     symbols: set[sympy.Basic] = field(default_factory=set)
 
     def read(self, argument: Any) -> None:
-        for each in flat(argument):
-            self.symbols |= symbols_of(each)
-            if isinstance(each, Value):
-                self.values.add(each)
+        self.values.update(values_in(argument))
+        self.symbols |= symbols_in(argument)
 
     def has(self, output: Any) -> bool:
         """Whether an output is read, or is where a symbol that is read comes from."""
-        return output in self.values or (output in self.sources and not self.symbols.isdisjoint(bound_by(output)))
+        return output in self.values or (output in self.sources and not self.symbols.isdisjoint(output.binds))
 
     def add(self, other: _Wanted) -> None:
         self.values |= other.values
@@ -53,19 +51,17 @@ def _sources(region: Region, known: Set[sympy.Basic]) -> set[Value | Number]:
     found: set[Value | Number] = set()
     here = set(known)
 
-    def note(value: Any) -> None:
-        new = bound_by(value)
-        if isinstance(value, Number) or not new <= here:
-            found.add(value)
-            here.update(new)
+    def note(values: Iterable[Value | Number | None]) -> None:
+        for value in values:
+            if value is not None and (numbers_in(value) or not value.binds <= here):
+                found.add(value)
+                here.update(value.binds)
 
-    for param in region.params:
-        note(param)
+    note(region.params)
     for node in region.nodes:
         for inner in node.regions:
             found |= _sources(inner, here)
-        for output in node.outputs:
-            note(output)
+        note(node.outputs)
     return found
 
 
@@ -79,11 +75,9 @@ def _tidied_region(region: Region, outputs: Sequence[Any], sources: Set[Value | 
         if left is None:
             continue
         kept.append(left)
-        wanted.read(left.args)
-        wanted.read(tuple(left.kwargs.values()))
-        for output in left.outputs:
-            if isinstance(output, Value):
-                wanted.symbols |= symbols_of(output)
+        wanted.read(left.given)
+        for output in values_in(left.outputs):
+            wanted.symbols |= output.free_symbols
     return Region(list(region.params), kept[::-1], list(outputs)), wanted
 
 

@@ -19,7 +19,7 @@ from trueport.capture.branches.higher_order import higher_order_functions
 from trueport.capture.decompositions.registry import layers_decomposed
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
-from trueport.capture.effects.state import ReadsState, StateMode, settle_state
+from trueport.capture.effects.state import StateMode, settle_state
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Restart, is_carried
 from trueport.capture.python.arrays import arrays_of_traced_numbers
 from trueport.capture.python.lending import lent_builtins
@@ -111,11 +111,9 @@ def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, in
                     )
             except Restarting as again:
                 restarts.append(_noted(number, again))
-                if isinstance(again, WritesInPlace):
-                    careful = True
-                elif isinstance(again, ReadsState):
-                    fickle |= again.tensors
-                elif isinstance(again, NeedsRewrite):
+                careful |= again.careful
+                fickle |= again.fickle
+                if isinstance(again, NeedsRewrite):
                     demand.rewrite(again, job.model)
         raise RuntimeError(f"the model did not settle: {limits.TRACES.reached}; {restarts[-1]}")
     except ExportError as refused:

@@ -22,7 +22,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Graph, Node, Number, Region, Returns, Value, flat, symbols_of
+from trueport.capture.graph import Control, Graph, Node, Region, Returns, Value, numbers_in, symbols_of, values_in
 
 ASKED = "TRUEPORT_VALIDATE"
 """The variable of the environment that asks for it."""
@@ -77,31 +77,31 @@ class _Scope:
 
     def make(self, output: Any, who: str) -> None:
         """Rule 1. Every axis tells the symbols of its length, as far as they can be solved for."""
-        if isinstance(output, Value):
-            if output in self.made:
-                raise InvalidGraph(f"{output!r} is made a second time by {who}")
-            self.made.add(output)
-            self.values.add(output)
+        for value in values_in(output):
+            if value in self.made:
+                raise InvalidGraph(f"{value!r} is made a second time by {who}")
+            self.made.add(value)
+            self.values.add(value)
         self.symbols |= symbols_of(output)
 
     def read(self, argument: Any, who: str) -> None:
         """Rules 2 and 3."""
         if not self.all_is_read:
             return
-        for each in flat(argument):
-            if isinstance(each, Value) and each not in self.values:
-                why = "is made in a region that has ended" if each in self.made else "is not made before"
-                raise InvalidGraph(f"{each!r} {why}, and {who} reads it")
-            unbound = each.expr.free_symbols - self.symbols if isinstance(each, Number) else ()
-            if unbound:
-                raise InvalidGraph(f"{_names(unbound)} in {each.expr} is not bound where {who} reads it")
+        for value in values_in(argument):
+            if value not in self.values:
+                why = "is made in a region that has ended" if value in self.made else "is not made before"
+                raise InvalidGraph(f"{value!r} {why}, and {who} reads it")
+        for number in numbers_in(argument):
+            if unbound := number.free_symbols - self.symbols:
+                raise InvalidGraph(f"{_names(unbound)} in {number.expr} is not bound where {who} reads it")
 
 
 def _check_nodes(region: Region, scope: _Scope) -> None:
     """The nodes of a region, and what it hands out. `scope` has its parameters already, and gets what it makes."""
     for node in region.nodes:
-        who = f"{_op(node)} at {node.place.where}"
-        scope.read((node.args, *node.kwargs.values()), who)
+        who = f"{node.name} at {node.place.where}"
+        scope.read(node.given, who)
         if node.op is Control.IF:
             _check_if(node, scope, who)
         elif node.op is Control.LOOP:
@@ -131,7 +131,7 @@ def _check_loop(node: Node, scope: _Scope, who: str) -> None:
     if len(node.regions) != 1 or len(node.args) < 2:
         raise InvalidGraph(f"{who} has {len(node.regions)} bodies and {len(node.args)} arguments")
     (body,), starts = node.regions, node.args[2:]
-    if not body.params or not isinstance(body.params[0], Number):
+    if not numbers_in(body.params[:1]):
         raise InvalidGraph(f"the body of {who} is not given the number of the round")
     carried = body.params[1:]
     _same_number(f"what {who} starts with", starts, carried)
@@ -165,14 +165,9 @@ def _same_number(what: str, found: Iterable[Any], wanted: Iterable[Any]) -> None
 
 def _same_kind(one: Any, other: Any, who: str, axes: int = 0) -> None:
     """Rule 6, between two values; a Python number may stand for a tensor without axes."""
-    if not isinstance(one, Value) or not isinstance(other, Value):
-        return
-    if one.dtype is not other.dtype or len(one.shape) != len(other.shape) + axes:
-        raise InvalidGraph(f"{who} takes {one!r} for {other!r}")
-
-
-def _op(node: Node) -> str:
-    return node.op.value if isinstance(node.op, Control) else str(node.op)
+    for value, said in zip(values_in(one), values_in(other), strict=False):
+        if value.dtype is not said.dtype or len(value.shape) != len(said.shape) + axes:
+            raise InvalidGraph(f"{who} takes {value!r} for {said!r}")
 
 
 def _names(symbols: Iterable[sympy.Basic]) -> str:

@@ -22,6 +22,21 @@ def expr_of(number: SymbolicNumber) -> sympy.Basic:
     return number.node.expr
 
 
+def statement_of(test: object) -> sympy.Basic | None:
+    """What a test on numbers says; None of a tensor, whose value tells nothing about numbers, and of a plain bool."""
+    return expr_of(test) if isinstance(test, torch.SymBool) else None
+
+
+def told_by(test: object, holds: bool, flag: object) -> bool | None:
+    """What a flag is where a test holds, or does not: known if the test is this flag, or its opposite."""
+    asked, said = statement_of(test), statement_of(flag)
+    if asked is None or said is None:
+        return None
+    if asked == said:
+        return holds
+    return not holds if asked == statement_of(torch.sym_not(flag)) else None
+
+
 def symbol_behind(number: SymbolicNumber) -> sympy.Basic:
     """What a number stands for that was made as one: a bool is an integer of 0 or 1, compared with 1."""
     expr = expr_of(number)

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import sympy
 import torch
 
 from trueport.capture import limits
+from trueport.capture.branches.escapes import Escape
 from trueport.capture.branches.forks import Forking, Forks
 from trueport.capture.branches.handing_on import HandingOn
 from trueport.capture.branches.short_circuits import combined, needs_no_branch
@@ -22,7 +22,6 @@ from trueport.capture.containers.sequences import OpenSequence, is_plain_iterato
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Control, Node, Returns
-from trueport.capture.joins.effects import merged_contents, merged_writes
 from trueport.capture.joins.merging import Merging
 from trueport.capture.joins.ways import Arm
 from trueport.capture.loops.loops import Loops
@@ -35,13 +34,15 @@ from trueport.capture.python import (  # noqa: F401  (they register themselves)
 )
 from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.stops.raising import as_raised
+from trueport.capture.stops.places import calling_frame
+from trueport.capture.stops.raising import as_raised, catcher, refuse_if_caught
 from trueport.capture.stops.recursion import refuse_endless
 from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
+from trueport.rewrite.forks import Fork
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
@@ -66,10 +67,9 @@ class ControlFlow(HandingOn):
         refuse_endless(self.tracer.places, len(self.tracer.regions), test)
         run = self.forks.run
         number = -1 if run is None else run.next_number()
-        if (
-            isinstance(test, torch.SymBool)
-            and (answer := self.tracer.symbols.shapes.settled(expr_of(test))) is not None
-        ):
+        said = statement_of(test)
+        answer = None if said is None else self.tracer.symbols.shapes.settled(said)
+        if answer is not None:
             return then() if answer else orelse()
         if run is not None and number in run.settled:
             return then() if self.forks.take(run, number, test, state) else orelse()
@@ -106,11 +106,7 @@ class ControlFlow(HandingOn):
         self, test: Any, holds: bool, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]
     ) -> Arm:
         """An arm, with what is known because the test holds there, or does not."""
-        fact: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if isinstance(test, torch.SymBool):
-            expr = expr_of(test)
-            fact = self.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr))
-        with fact:
+        with self.tracer.symbols.where(test, holds):
             return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
 
     def _fitting(self, trace: Callable[[], Arm]) -> Arm:
@@ -198,11 +194,11 @@ class ControlFlow(HandingOn):
         after = tuple(
             merging.merge(a, b, name) for a, b, name in zip(then.after, orelse.after, state.names, strict=True)
         )
-        contents = merged_contents(merging, then.changes, orelse.changes)
+        contents = merging.contents()
         if held_disagreement([returned, *(content for _, content in contents)]) is not None:
             # A caller may ask `is None`, which nobody hears of unless it is rewritten.
             self.tracer.demand.require_callers(self.tracer.places)
-        written = merged_writes(merging, then.writes, orelse.writes)
+        written = merging.written()
         if merging.results:
             for arm, outputs in ((then, merging.then_outputs), (orelse, merging.else_outputs)):
                 arm.region.outputs = [merging.filled(output, arm.region) for output in outputs]
@@ -230,14 +226,13 @@ class ControlFlow(HandingOn):
 
     def _test_of_a_round(self, test: Callable[[], Any], first: Any, state: BlockNames) -> Any:
         """What holds when a round begins: the test, where numbers are all that it compares."""
-        if not isinstance(first, (bool, torch.SymBool)):
+        if number_kind(first) is not bool:
             return None
         return self.trace_arm(lambda: self.truth(test()), state, state.get()).returned
 
     def _knowing(self, fact: Any) -> contextlib.AbstractContextManager[None]:
-        if not isinstance(fact, torch.SymBool):
-            return contextlib.nullcontext()
-        return self.tracer.symbols.shapes.knowing(expr_of(fact))
+        said = statement_of(fact)
+        return contextlib.nullcontext() if said is None else self.tracer.symbols.shapes.knowing(said)
 
     def went_step_by_step(
         self, over: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
@@ -274,7 +269,7 @@ class ControlFlow(HandingOn):
 
         with self.forks.running(None):  # what is tried here belongs to no statement that could be begun anew
             tried = self.trace_arm(rounds, state, state.get())
-        return tried.raised is None and not isinstance(tried.returned, bool)
+        return tried.raised is None and is_traced(tried.returned)
 
     def repeat_for(
         self, sequence: Any, body: Callable[[Any], None], stop: Callable[[], Any], state: BlockNames
@@ -353,6 +348,29 @@ class ControlFlow(HandingOn):
         finally:
             self.plain_rounds = before
         return True
+
+    # --- errors that one arm of a branch raises, where the user's code goes on with them
+
+    def raised(self, kind: type[Exception], fork: Callable[[], None]) -> None:
+        """One arm raises: where the user's code would go on with the error, the statement that does runs for each."""
+        if self.forks.expects(kind):
+            fork()
+        if issubclass(kind, StopIteration):
+            self.tracer.demand.require_callers(self.tracer.places)  # the loop that goes on after it
+        caught = catcher(kind, self.tracer.places)
+        if caught is not None:
+            if caught.loop in self.tracer.demand.escapes:
+                self.tracer.demand.want_escape(caught.loop, kind)
+            self.tracer.demand.want_fork(caught.code, Fork(caught.line, rest=False))
+            fork()
+            if caught.loop is not None:
+                self.tracer.demand.want_escape(caught.loop, kind)
+        refuse_if_caught(kind, self.tracer.places)
+
+    def escape(self, state: BlockNames) -> Escape | None:
+        frame = calling_frame()
+        kinds = self.tracer.demand.escapes.get((frame.f_code.co_filename, frame.f_lineno))
+        return None if kinds is None else Escape(self, tuple(kinds), state)
 
     # --- other questions
 

@@ -13,9 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import sympy
-import torch
-
 from trueport.capture import limits
 from trueport.capture.joins.ways import Arm
 from trueport.capture.recording.recording import Recorded, Reuse
@@ -24,7 +21,6 @@ from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
 
 
 @dataclass(frozen=True)
@@ -118,9 +114,7 @@ class Forks:
         if self._control.tracer.places.here() != place:  # its number is another's
             self._control.tracer.demand.give_up_forks()
         self._control.tracer.reuse = None
-        if isinstance(test, torch.SymBool):
-            expr = expr_of(test)
-            run.facts.enter_context(self._control.tracer.symbols.shapes.where(expr if holds else sympy.Not(expr)))
+        run.facts.enter_context(self._control.tracer.symbols.where(test, holds))
         state.put(tuple(known(value, test, holds) for value in state.get()))
         return holds
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
-from trueport.capture.branches.catching import Catching
+from trueport.capture.branches.questions import Questions
 from trueport.capture.stops.places import Places
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import parts_of, store_of, walk
 from trueport.source import Where
 
 
-class HandingOn(Catching):
+class HandingOn(Questions):
     """The part of a trace's control flow that looks at what rewritten code calls."""
 
     def checked(self, function: Callable[..., Any]) -> Callable[..., Any] | None:

@@ -13,8 +13,8 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers import choices
-from trueport.capture.containers.dicts import TracedDict
-from trueport.capture.containers.generators import Generated
+from trueport.capture.containers.dicts import TracedDict, has_open_keys
+from trueport.capture.containers.generators import Generated, as_list
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.pieces import unbind
 from trueport.capture.containers.rows import Rows
@@ -22,20 +22,18 @@ from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.containers.tables import Table
 from trueport.capture.containers.taken_out import TakenOut
-from trueport.capture.graph import SizeAssumption
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import catcher, fail
 from trueport.capture.values.chosen import Chosen, each_way
-from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import Message, OpenText
 from trueport.capture.values.things import place_among
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
-from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_symbolic, is_traced
 
 
 class Questions(ABC):
@@ -93,8 +91,6 @@ class Questions(ABC):
 
     def negate(self, value: Any) -> Any:
         truth = self.truth(value)
-        if isinstance(truth, bool):
-            return not truth
         return torch.logical_not(truth) if isinstance(truth, torch.Tensor) else torch.sym_not(truth)
 
     def predicate(self, truth: Any) -> Any:
@@ -112,12 +108,8 @@ class Questions(ABC):
             self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
             return
         place = self.tracer.places.here()
-        if isinstance(test, torch.SymBool):
-            expr, known = expr_of(test), self.tracer.symbols
-            sizes = [known.size_symbols[s].name for s in expr.free_symbols if s in known.size_symbols]
-            if sizes and expr.free_symbols <= known.size_symbols.keys():
-                known.assumptions.append(SizeAssumption(expr, place, True, tuple(sorted(sizes))))
-                return
+        if self.tracer.symbols.assume(test, place):
+            return
         if error is None:
             self.drop(f"{said} is assumed: in ONNX it cannot grow", place)
             return
@@ -165,8 +157,7 @@ class Questions(ABC):
             )
 
     def taken_apart(self, items: Any, first: int, last: int | None) -> list[Any] | None:
-        if isinstance(items, Generated):
-            items = items.collected()
+        items = as_list(items)
         if isinstance(items, torch.Tensor) and self.sequence(items) is not None:
             items = unbind(items).cut()
         if not is_open(items):
@@ -179,8 +170,7 @@ class Questions(ABC):
         rest = items[first : -last if last else None]
         return [*(items[i] for i in range(first)), rest, *(items[i] for i in range(-last, 0))]
 
-    def generator(self, run: Callable[..., None]) -> Any:
-        return Generated(run)
+    generator: Callable[[Callable[..., None]], Any] = staticmethod(Generated)
 
     def went_into(self, manager: Any, body: Callable[[Any], Any]) -> bool:
         written = getattr(manager, "gen", None)
@@ -211,11 +201,11 @@ class Questions(ABC):
     def decides_lookup(self, container: Any, key: Any) -> bool:
         if not choices.is_traced_key(key) or not choices.is_container(container) or is_open(container):
             return False
-        if isinstance(container, TracedDict) and container.is_open:
-            if isinstance(key, Symbolic):
+        if has_open_keys(container):
+            if is_symbolic(key):
                 self.want_table(container)
             container.why.complain()
-        if isinstance(container, TracedDict) and container.site is not None and isinstance(key, Symbolic):
+        if _site_of(container) is not None and is_symbolic(key):
             return True
         # an empty list may be one that earlier rounds of a loop filled
         return len(container) > 0 or (isinstance(container, dict) and choices.is_of_sizes(key))
@@ -238,8 +228,8 @@ class Questions(ABC):
         self.tracer.demand.want_table(self._site())
 
     def want_table(self, container: Any) -> None:
-        if isinstance(container, TracedDict) and container.site is not None:
-            self.tracer.demand.want_table(container.site)
+        if (site := _site_of(container)) is not None:
+            self.tracer.demand.want_table(site)
 
     def made_dict(self, made: TracedDict, parts: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A dict of the user's, or a table where it is given keys that are known only when the model runs."""
@@ -251,13 +241,8 @@ class Questions(ABC):
         made.update(*parts, **named)
         return made
 
-    def put_under(self, container: Any, key: Any, value: Any) -> None:
-        choices.put_under(container, key, value)
-
-    def update_under(
-        self, container: Any, key: Any, change: Callable[[Any, Any], Any], value: Callable[[], Any]
-    ) -> bool:
-        return choices.update_under(container, key, change, value)
+    put_under = staticmethod(choices.put_under)
+    update_under = staticmethod(choices.update_under)
 
     def holds(self, container: Any, item: Any) -> Any:
         if isinstance(container, TracedContainer) and (known := container.holds(item)) is not None:
@@ -276,22 +261,18 @@ class Questions(ABC):
             return value.made(lambda candidate: f"{before}{candidate}{after}")
         return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
 
-    def message(self, text: str) -> str:
-        return Message(text)
-
-    def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
-        return each_way(values, function)
+    message: Callable[[str], str] = staticmethod(Message)
+    each_way = staticmethod(each_way)
 
     def holds_traced(self, values: Any) -> bool:
-        if isinstance(values, (tuple, list)) and not is_open(values):
-            return any(map(self.holds_traced, values))
-        return isinstance(values, (torch.Tensor, *Symbolic)) or is_open(values)
+        if is_open(values) or is_traced(values):
+            return True
+        return isinstance(values, (tuple, list)) and any(map(self.holds_traced, values))
 
     # --- items of open lists
 
     def of_all(self, function: Any, items: Any) -> Any:
-        if isinstance(items, Generated):
-            items = items.collected()
+        items = as_list(items)
         if not is_open(items) or function not in (zip, max, min):
             return None
         return items.columns() if function is zip else RUNTIME_FUNCTIONS.traced(function)(items)
@@ -320,10 +301,13 @@ class Questions(ABC):
                 return one if other else self.negate(one)
             if isinstance(one, Chosen):
                 return one.where(lambda candidate, other=other: candidate is other)  # type: ignore[misc]
-        for side in (left, right):
-            if isinstance(side, Disagreement):
-                side.complain()
+        refuse_unsure(left, right)
         return left is right
+
+
+def _site_of(container: Any) -> tuple[str, int] | None:
+    """The file and the line of the user's code that make a dict."""
+    return container.site if isinstance(container, TracedDict) else None
 
 
 def _nothing() -> None:

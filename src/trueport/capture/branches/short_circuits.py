@@ -11,10 +11,9 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Node, Number, Value
+from trueport.capture.graph import Node, numbers_in, values_in
 from trueport.capture.joins.ways import Arm
-from trueport.torch_internals import OpOverload
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_single, is_symbolic, plain_number, statement_of
 
 aten = torch.ops.aten
 
@@ -38,11 +37,11 @@ def needs_no_branch(test: Any, arms: list[Arm]) -> bool:
         return False
     if not all(_cannot_fail(node) for node in second.region.nodes):
         return False
-    if isinstance(second.returned, torch.SymBool):
-        return _is_defined(expr_of(second.returned))
-    if isinstance(second.returned, torch.Tensor):
-        return second.returned.dim() == 0 and second.returned.dtype is torch.bool
-    return isinstance(second.returned, bool)
+    said = statement_of(second.returned)
+    if said is not None:
+        return _is_defined(said)
+    is_truth = is_single(second.returned) and second.returned.dtype is torch.bool
+    return is_truth or isinstance(second.returned, bool)
 
 
 def second_operand(arms: list[Arm]) -> Arm | None:
@@ -59,29 +58,19 @@ def combined(test: Any, arms: list[Arm]) -> Any:
     other = arms[0].returned if is_and else arms[1].returned
     if isinstance(other, bool):
         return test if other is is_and else other
-    if isinstance(test, torch.SymBool) or isinstance(other, torch.SymBool):
-        test, other = _as_number(test), _as_number(other)
+    if is_symbolic(test) or is_symbolic(other):  # `x.sum() > 1 and n < 10`: two bools of Python's
+        test, other = plain_number(test), plain_number(other)
     return test & other if is_and else test | other
-
-
-def _as_number(test: Any) -> Any:
-    """`x.sum() > 1 and n < 10`: what a tensor says, as a bool of Python's like the other one."""
-    return test.item() if isinstance(test, torch.Tensor) else test
 
 
 def _cannot_fail(node: Node) -> bool:
     """Of several tensors, all but one hold a single number: sizes that only a fits cannot meet in b."""
-    if not isinstance(node.op, OpOverload):
+    if node.call is None:
         return False
-    given = (*node.args, *node.kwargs.values())
-    if node.op.overloadpacket in _BY_SIZES:
-        return not any(isinstance(arg, Number) or (isinstance(arg, Value) and not _is_plain(arg)) for arg in given)
-    wide = [arg for arg in given if isinstance(arg, Value) and arg.shape]
-    return node.op.overloadpacket in _CANNOT_FAIL and len(wide) < 2
-
-
-def _is_plain(value: Value) -> bool:
-    return all(isinstance(size, int) for size in value.shape)
+    values = values_in(node.given)
+    if node.call.overloadpacket in _BY_SIZES:
+        return not numbers_in(node.given) and all(value.has_plain_sizes for value in values)
+    return node.call.overloadpacket in _CANNOT_FAIL and sum(bool(value.shape) for value in values) < 2
 
 
 def _is_defined(expr: sympy.Basic) -> bool:

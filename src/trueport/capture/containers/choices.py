@@ -7,6 +7,7 @@ last candidate needs no test.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -15,13 +16,22 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import held_together
 from trueport.capture.containers.sequences import refuse
-from trueport.capture.decompositions.indexing import get_item, within
+from trueport.capture.decompositions.indexing import get_item, items_of, within
 from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
-from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.texts import OpenText
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic, plain_number, same_number, shapes_of
+from trueport.torch_internals.symbolic import (
+    expr_of,
+    is_number,
+    is_symbolic,
+    number_kind,
+    plain_number,
+    same_number,
+    shapes_of,
+    statement_of,
+)
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
@@ -41,7 +51,7 @@ class OpenKey:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in _parts(key))
+        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in items_of(key))
 
     def __hash__(self) -> int:
         return hash(self._parts)
@@ -50,14 +60,10 @@ class OpenKey:
         return isinstance(other, OpenKey) and self._parts == other._parts
 
 
-def _parts(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
 def is_of_sizes(key: Any) -> bool:
     """Whether a key is made of free sizes, and of plain numbers and texts beside them."""
-    symbolic = [part for part in _parts(key) if is_symbolic(part)]
-    return bool(symbolic) and all(isinstance(part, torch.SymInt) and _is_size(part) for part in symbolic)
+    symbolic = [part for part in items_of(key) if is_symbolic(part)]
+    return bool(symbolic) and all(number_kind(part) is int and _is_size(part) for part in symbolic)
 
 
 def _is_size(number: torch.SymInt) -> bool:
@@ -66,7 +72,7 @@ def _is_size(number: torch.SymInt) -> bool:
 
 
 def is_traced_key(key: Any) -> bool:
-    if any(map(is_symbolic, _parts(key))):
+    if any(map(is_symbolic, items_of(key))):
         return True
     if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
         return key.dtype in _INTEGERS and all(same_number(size, 1) for size in key.shape)
@@ -89,7 +95,7 @@ def _at(container: Any, key: Any) -> Any:
     if not values:
         raise KeyError(str(key))
     alike = all(isinstance(v, torch.Tensor) for v in values) and len(set(map(_signature, values))) == 1
-    if alike and not isinstance(number, torch.SymBool):  # a tensor takes a truth for a mask
+    if alike and number_kind(number) is not bool:  # a tensor takes a truth for a mask
         return get_item(held_together(torch.stack(values), values), number)
     return chosen([test for _, test in _positions(number, len(values))], values)
 
@@ -220,8 +226,8 @@ def contains(container: Any, key: Any) -> Any:
 def _holds(container: Any, key: Any) -> bool:
     """Whether a key is there; one that an arm may have put there has to be known by now."""
     held = key in container
-    if held and isinstance(key, OpenKey) and isinstance(container[key], Disagreement):
-        container[key].complain()
+    if held and isinstance(key, OpenKey):
+        refuse_unsure(container[key])
     return held
 
 
@@ -233,15 +239,31 @@ def attribute(owner: Any, name: OpenText) -> Any:
     return chosen([later(_is_key, name, n) for n in names], [getattr(owner, n) for n in names])
 
 
+@functools.singledispatch
 def _may_be(key: Any, candidate: Any) -> bool:
-    if isinstance(key, Chosen):
-        return (key == candidate) is not False
-    if isinstance(key, OpenText):
-        return isinstance(candidate, str) and key.number_in(candidate) is not None
-    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
-    if isinstance(key, tuple):
-        return isinstance(candidate, tuple) and len(key) == len(candidate) and all(map(_may_be_part, key, candidate))
-    return is_number(candidate)
+    """Whether a traced key may be this one of a dict."""
+    return is_number(_written(candidate))
+
+
+@_may_be.register
+def _(key: Chosen, candidate: Any) -> bool:
+    return (key == candidate) is not False
+
+
+@_may_be.register
+def _(key: OpenText, candidate: Any) -> bool:
+    return isinstance(candidate, str) and key.number_in(candidate) is not None
+
+
+@_may_be.register
+def _(key: tuple, candidate: Any) -> bool:  # type: ignore[type-arg]
+    parts = _written(candidate)
+    return isinstance(parts, tuple) and len(key) == len(parts) and all(map(_may_be_part, key, parts))
+
+
+def _written(key: Any) -> Any:
+    """A key of a dict as the user wrote it."""
+    return key.key if isinstance(key, OpenKey) else key
 
 
 def _may_be_part(part: Any, candidate: Any) -> bool:
@@ -251,11 +273,11 @@ def _may_be_part(part: Any, candidate: Any) -> bool:
 
 
 def _is_key(key: Any, candidate: Any) -> Any:
-    candidate = candidate.key if isinstance(candidate, OpenKey) else candidate
+    candidate = _written(candidate)
     if isinstance(key, tuple):
         pairs = zip(key, candidate, strict=True)
         return RUNTIME_FUNCTIONS.and_(True, *[later(_is_key, *pair) for pair in pairs])
-    return _is_truth(key, candidate) if isinstance(key, torch.SymBool) else key == candidate
+    return key == candidate if statement_of(key) is None else _is_truth(key, candidate)
 
 
 def _is_truth(key: torch.SymBool, candidate: Any) -> Any:
@@ -267,7 +289,7 @@ def _is_truth(key: torch.SymBool, candidate: Any) -> Any:
 
 def _is_position(number: Any, position: int, count: int) -> Any:
     """A negative number counts from the end."""
-    if isinstance(number, torch.SymBool):
+    if statement_of(number) is not None:
         return _is_truth(number, position)
     return (number == position) | (number == position - count)
 

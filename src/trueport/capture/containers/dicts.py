@@ -31,6 +31,7 @@ from trueport.capture.values.stores import (
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND
 from trueport.source import Place
+from trueport.torch_internals.symbolic import is_symbolic
 
 Entries: TypeAlias = dict[Any, Any]
 """What a dict holds: its values, a flag under `Presence(key)` for each key that may be missing, its order if open."""
@@ -84,7 +85,7 @@ def order_in(entries: Mapping[Any, Any]) -> Any:
 
 def common_order(one: Any, other: Any) -> KeyOrder | None:
     """An order in which the keys of both come as they do in each; None where there is none that is easily found."""
-    if not isinstance(one, KeyOrder) or not isinstance(other, KeyOrder):
+    if not all(isinstance(order, KeyOrder) for order in (one, other)):
         return None
     for first, second in ((one, other), (other, one)):
         both = (*first.keys, *(k for k in second.keys if k not in first.keys))
@@ -148,7 +149,7 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
             dict.__setitem__(self, entry, value)
 
     def _set_flag(self, key: Any, flag: Any) -> None:
-        known = flag if isinstance(flag, bool) or TRACE.trace is None else TRACE.trace.truth(flag)
+        known = flag if TRACE.trace is None else TRACE.trace.truth(flag)
         self._flags.pop(key, None)
         if known is False:
             dict.pop(self, key, None)
@@ -225,7 +226,7 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
 
     def __contains__(self, key: object) -> bool:
         known = self.presence(key)
-        return known if isinstance(known, bool) else self._unknown()
+        return self._unknown() if is_symbolic(known) else bool(known)
 
     def __getitem__(self, key: Any) -> Any:
         if key in self._flags and TRACE.trace is not None:
@@ -315,7 +316,7 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
         return self._unknown() if self.is_open else dict.popitem(self)
 
     def __eq__(self, other: object) -> bool:
-        if self.is_open or (isinstance(other, TracedDict) and other.is_open):
+        if self.is_open or has_open_keys(other):
             return self is other or self._unknown()
         return dict.__eq__(self, other)
 
@@ -378,4 +379,8 @@ def joined_entries(join: Join, then: Entries, orelse: Entries) -> Entries:
 
 def first_open_dict(value: Any) -> TracedDict | None:
     """A dict in a structure of which not all ways agree on the keys."""
-    return next((each for each in walk(value) if isinstance(each, TracedDict) and each.is_open), None)
+    return next(filter(has_open_keys, walk(value)), None)
+
+
+def has_open_keys(value: Any) -> bool:
+    return isinstance(value, TracedDict) and value.is_open

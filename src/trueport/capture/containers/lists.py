@@ -27,7 +27,7 @@ from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
-from trueport.torch_internals.symbolic import is_symbolic, is_traced, plain_number
+from trueport.torch_internals.symbolic import counted, is_symbolic, is_traced, plain_number
 
 
 class Unfilled(IndexError):
@@ -82,13 +82,12 @@ class TracedList(HoldingList):
         return self._shown_as_this(TracedList.of(ListParts.plain(items).then(self.held)))
 
     def __mul__(self, times: Any) -> Any:
-        if self._parts is None and isinstance(times, int):
-            return self.holding(ListParts.plain(list.__mul__(self, times)))
-        if self._parts is None and isinstance(times, torch.SymInt):
-            return _repeated(self, times)
-        if isinstance(times, int):
-            return TracedList.of(functools.reduce(ListParts.then, [self.held] * times, ListParts.plain(())))
-        return refuse("a list of open length is repeated as a traced number says", "repeat the stacked tensor instead")
+        times = counted(plain_number(times))
+        if self._parts is None:
+            return _repeated(self, times) if is_symbolic(times) else self.holding(ListParts.plain([*self] * times))
+        if is_symbolic(times):
+            refuse("a list of open length is repeated as a traced number says", "repeat the stacked tensor instead")
+        return TracedList.of(functools.reduce(ListParts.then, [self.held] * times, ListParts.plain(())))
 
     __rmul__ = __mul__
 
@@ -113,7 +112,7 @@ class TracedList(HoldingList):
 
     def pop(self, index: Any = -1) -> Any:
         self._about_to_change()
-        if self._parts is None and isinstance(index, int):
+        if self._parts is None and not is_traced(index):
             if not list.__len__(self):
                 self._unfilled()
             return list.pop(self, index)
@@ -146,7 +145,7 @@ class TracedList(HoldingList):
             if not list.__len__(self):
                 self._unfilled()
             return list.__getitem__(self, index)
-        if isinstance(index, int):
+        if not is_traced(index):
             edge = self.held.parts[0 if index >= 0 else -1].plain or ()
             if -len(edge) <= index < len(edge):
                 return edge[index]
@@ -169,7 +168,7 @@ class TracedList(HoldingList):
             backwards = self.copy() if forwards == slice(None) else self[forwards]
             backwards.reverse()
             return backwards
-        if index.step not in (None, 1) and not (isinstance(index.step, int) and index.step > 0):
+        if is_symbolic(index.step) or (index.step is not None and index.step < 1):
             return refuse("every so many items of a list of open length are taken", "slice the stacked tensor instead")
         with self.alike():
             part = self.rows().part(index.start, index.stop)
@@ -238,7 +237,7 @@ class TracedList(HoldingList):
         self._about_to_change()
         if self._parts is None and not _is_traced(index):
             list.insert(self, index, item)
-        elif isinstance(index, int) and index == 0:
+        elif not is_traced(index) and index == 0:
             self.hold(ListParts.plain([item]).then(self.held))
         else:
             self._splice(slice(index, index), ListParts.plain([item]))

@@ -30,6 +30,10 @@ class PlainItems(tuple[Any, ...]):
         return self
 
     @property
+    def within(self) -> Sequence[Any]:
+        return self
+
+    @property
     def length(self) -> Any:
         return len(self)
 
@@ -81,6 +85,11 @@ class ListParts:
     @property
     def length(self) -> Any:
         return sum(part.length for part in self.parts)
+
+    @property
+    def within(self) -> list[Any]:
+        """The plain items, and the tensors that hold the others."""
+        return [each for part in self.parts for each in part.within]
 
     @property
     def lost(self) -> NoRows | None:

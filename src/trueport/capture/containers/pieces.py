@@ -156,7 +156,7 @@ class Pieces(Rows):
 
     def part(self, start: Any, stop: Any) -> Rows:
         self.read()
-        if not all(bound is None or isinstance(bound, int) for bound in (start, stop)):
+        if is_symbolic(start) or is_symbolic(stop):
             raise NotAlike
         begin = torch.sym_min(start or 0, self._count) if (start or 0) >= 0 else self._count + start
         end = self._count if stop is None else torch.sym_min(stop, self._count) if stop >= 0 else self._count + stop

@@ -10,14 +10,13 @@ import itertools
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from trueport.capture import limits
 from trueport.capture.containers.choices import looked_up
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.containers.stepping import ByPosition
 from trueport.capture.graph import Region
 from trueport.load.structures import flatten
+from trueport.torch_internals.symbolic import is_symbolic, is_traced
 
 if TYPE_CHECKING:
     from trueport.capture.recording.tracer import Tracer
@@ -39,16 +38,16 @@ class Remembered(ByPosition):
         if self._endless is not None:
             return True
         taken = self.position.taken
-        return self._gave(taken + 1) if isinstance(taken, int) else taken < self._count()
+        return taken < self._count() if is_symbolic(taken) else self._gave(taken + 1)
 
     def take(self) -> Any:
         taken = self.position.taken
         self.position.taken = taken + 1
         if self._endless is not None:
             return self._endless.at(taken)
-        if isinstance(taken, int):
-            return self._item(taken)
-        return looked_up([self._item(i) for i in range(self._count())], taken)
+        if is_symbolic(taken):
+            return looked_up([self._item(i) for i in range(self._count())], taken)
+        return self._item(taken)
 
     def _gave(self, count: int) -> bool:
         """Whether it gives so many items, of which those that it did not yet are taken now."""
@@ -79,7 +78,7 @@ class Remembered(ByPosition):
         return item
 
     def __next__(self) -> Any:
-        if not isinstance(self.position.taken, int):
+        if is_symbolic(self.position.taken):
             refuse("how far this iterator is, is known only when the model runs", "index a list instead")
         if self.has_more is False:
             raise StopIteration
@@ -87,5 +86,4 @@ class Remembered(ByPosition):
 
 
 def _is_traced(item: Any) -> bool:
-    values = (leaf.value for leaf in flatten(item, "item")[0])
-    return any(isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat)) for value in values)
+    return any(is_traced(leaf.value) for leaf in flatten(item, "item")[0])

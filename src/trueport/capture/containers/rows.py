@@ -252,6 +252,11 @@ class Rows:
         """What a list holds of it: items, or all of them at once."""
         return (self,)
 
+    @property
+    def within(self) -> Sequence[Any]:
+        """The items, or the tensors that hold them."""
+        return self.tensors
+
     def mapped(self, _function: Callable[[Any], Any]) -> Rows:
         """With what a function makes of each plain item."""
         return self

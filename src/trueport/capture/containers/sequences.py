@@ -16,6 +16,7 @@ from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import refusal
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import outside_all_modes
+from trueport.torch_internals.symbolic import is_symbolic
 
 
 def refuse(what: str, fix: str, limit: Limit | None = None) -> Any:
@@ -99,7 +100,7 @@ def handed_on(items: Any) -> Any:
 def turned(index: slice) -> slice | None:
     """The slice that takes the items of a backward one in their own order; None where its bounds are traced."""
     first, last = index.start, index.stop
-    if not all(bound is None or isinstance(bound, int) for bound in (first, last)):
+    if is_symbolic(first) or is_symbolic(last):
         return None
     return slice(None if last is None else last + 1, None if first in (None, -1) else first + 1)
 

@@ -10,13 +10,13 @@ from trueport.capture.containers.parts import ListParts, Part, PlainItems
 from trueport.capture.containers.rows import Rows
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals.releases import either
-from trueport.torch_internals.symbolic import plain_number, same_number
+from trueport.torch_internals.symbolic import is_symbolic, plain_number, same_number
 
 
 def number_of(index: Any, count: Any) -> Any:
     """The number of the item that an index means: a negative one counts from the end."""
     index = plain_number(index)
-    if isinstance(index, int):
+    if not is_symbolic(index):
         return index if index >= 0 else count + index
     trace = TRACE.trace
     from_the_end = index < 0 if trace is None else trace.truth(index < 0)

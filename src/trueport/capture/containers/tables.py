@@ -20,7 +20,7 @@ from trueport.capture.stops.raising import fail, fails_unless
 from trueport.capture.values.stores import TracedContainer
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
-from trueport.torch_internals.symbolic import is_number
+from trueport.torch_internals.symbolic import is_number, is_traced
 
 
 class Counting:
@@ -176,7 +176,7 @@ class Table(Counting, TracedContainer):
 
     def __contains__(self, key: object) -> bool:
         found = self.holds(key)
-        return found if isinstance(found, bool) else bool(refuse("whether a dict has a key is open", "ask with `if`"))
+        return bool(refuse("whether a dict has a key is open", "ask with `if`") if is_traced(found) else found)
 
 
 def _entries(given: Any) -> Any:

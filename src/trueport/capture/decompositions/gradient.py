@@ -10,6 +10,7 @@ import torch
 
 from trueport.capture.decompositions.indexing import cut
 from trueport.capture.decompositions.registry import decomposes
+from trueport.capture.graph import flat
 
 aten = torch.ops.aten
 
@@ -25,7 +26,7 @@ def _gradient(
 
     `spacing` is a distance, one for each axis, or for each axis the places of its elements.
     """
-    axes = list(range(tensor.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    axes = list(range(tensor.dim()) if dim is None else flat(dim))
     apart = list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(axes)
     return [_along(tensor, axis, distance, edge_order) for axis, distance in zip(axes, apart, strict=True)]
 

@@ -19,11 +19,16 @@ _MASKS = (torch.bool, torch.uint8)
 
 def has_traced_number(index: Any) -> bool:
     """Whether something in it is traced that torch would read the value of."""
-    return any(isinstance(i, torch.SymInt) or any(asks(i) for asks in _READ) for i in _items(index))
+    return any(_is_number(i) or any(asks(i) for asks in _READ) for i in items_of(index))
 
 
-def _items(index: Any) -> tuple[Any, ...]:
+def items_of(index: Any) -> tuple[Any, ...]:
+    """The items of an index, or of a key: `x[a, b]` has two, `x[a]` has one."""
     return index if isinstance(index, tuple) else (index,)
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, torch.SymInt)
 
 
 def _is_single(item: Any) -> bool:
@@ -46,7 +51,7 @@ def _has_single(item: Any) -> bool:
 
 
 def _has_step(item: Any) -> bool:
-    return any(isinstance(step, torch.SymInt) for step in bounds(item)[2:])
+    return any(map(_is_number, bounds(item)[2:]))
 
 
 _READ = (_is_single, _is_single_mask, _has_single, _has_step)
@@ -59,7 +64,7 @@ def plain_slice(index: slice) -> slice:
 
 def _plain(index: Any) -> tuple[Any, ...]:
     """The items of an index, with such tensors as the numbers that they hold."""
-    items = (plain_number(item) if _is_single(item) else item for item in _items(index))
+    items = (plain_number(item) if _is_single(item) else item for item in items_of(index))
     return tuple(plain_slice(item) if _has_single(item) else item for item in items)
 
 
@@ -113,7 +118,7 @@ def _selected(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any
     """What the numbers among the indices select, and the index that remains. Eager, too, selects by them first, and
     where other indices are tensors they do not count among those."""
     tensor, items = _with_axes_of_masks(tensor, _plain(index))
-    if not any(isinstance(i, torch.SymInt) for i in items):
+    if not any(map(_is_number, items)):
         return tensor, items
     axes, rest = _split(items, tensor.dim())
     for axis, number in reversed(axes):
@@ -141,10 +146,9 @@ def _is_advanced(item: Any) -> bool:
 
 def _axes_taken(item: Any) -> int:
     """How many axes an item of an index goes through: a mask as many as it has itself, True and False none."""
-    if item is None or item is Ellipsis or isinstance(item, bool):
+    if item is None or item is Ellipsis or item is True or item is False:
         return 0
-    is_mask = isinstance(item, torch.Tensor) and item.dtype in _MASKS
-    return item.dim() if is_mask else 1
+    return item.dim() if getattr(item, "dtype", None) in _MASKS else 1
 
 
 def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], list[Any]]:
@@ -154,7 +158,7 @@ def _split(items: tuple[Any, ...], rank: int) -> tuple[list[tuple[int, Any]], li
     rest: list[Any] = []
     axis = 0
     for item in items:
-        if isinstance(item, torch.SymInt):
+        if _is_number(item):
             axes.append((axis, item))
         else:
             rest.append(item)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
+from trueport.capture.graph import flat
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals.symbolic import same_number
 
@@ -161,7 +162,7 @@ def laid_out(tensor: torch.Tensor, axis: int, table: torch.Tensor) -> torch.Tens
 
 def each_axis(value: Any, rank: int) -> list[Any]:
     """Torch takes one number for all axes."""
-    given = list(value) if isinstance(value, (list, tuple)) else [value]
+    given = list(flat(value))
     return given * rank if len(given) == 1 else given
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.capture.graph import flat
 from trueport.torch_internals import known_to_hold, padded_sequence_of_packed
 from trueport.torch_internals.symbolic import same_number
 
@@ -94,7 +95,7 @@ def _packed_layer(module: nn.RNNBase, input: Any, hx: Any = None) -> Any:
         widths = [module.proj_size or module.hidden_size, module.hidden_size][: 2 if module.mode == "LSTM" else 1]
         states = [torch.zeros(count, rows, width, dtype=data.dtype, device=data.device) for width in widths]
     else:
-        states = _permuted([hx] if isinstance(hx, Tensor) else list(hx), order)
+        states = _permuted(list(flat(hx)), order)
     output, *lasts = _KERNELS[module.mode](
         data,
         batch_sizes,

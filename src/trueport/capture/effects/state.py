@@ -14,8 +14,7 @@ import torch
 
 from trueport.capture.effects.snapshot import AttributeSnapshot
 from trueport.capture.effects.where_set import where_set
-from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind
-from trueport.capture.recording.constants import values_in
+from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind, values_in
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.weights import MemoryKey, memory_key
 from trueport.capture.stops.restarts import Restarting
@@ -40,7 +39,7 @@ class ReadsState(Restarting):
 
     def __init__(self, tensors: frozenset[MemoryKey]) -> None:
         super().__init__("a tensor that is state was taken for a constant: it becomes an input")
-        self.tensors = tensors
+        self.fickle = tensors
 
 
 @dataclass(frozen=True)

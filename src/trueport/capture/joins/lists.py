@@ -86,10 +86,8 @@ def _as_left(merging: Merging, parts: ListParts, arm: Arm) -> ListParts:
 def _merged_part(merging: Merging, one: Part, other: Part, name: str) -> Part:
     if isinstance(one, Rows) and isinstance(other, Rows):
         return one if one is other else _merged_rows(merging, one, other, name)
-    assert not isinstance(one, Rows) and not isinstance(other, Rows)
-    return PlainItems(
-        merging.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(zip(one, other, strict=True))
-    )
+    pairs = zip(one.plain or (), other.plain or (), strict=True)
+    return PlainItems(merging.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(pairs))
 
 
 def _merged_rows(merging: Merging, one: Rows, other: Rows, name: str) -> Rows:

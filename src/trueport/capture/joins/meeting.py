@@ -6,15 +6,14 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import sympy
 import torch
 
-from trueport.capture.containers.dicts import TracedDict
+from trueport.capture.containers.dicts import TracedDict, has_open_keys
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import no_size
 from trueport.capture.containers.rows import IsInner
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.graph import Number, Region, Size, Value
+from trueport.capture.graph import Number, Region, Size, Value, symbols_of
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values import kinds
 from trueport.capture.values.chosen import Chosen, candidates_of, may_be_chosen, number_of
@@ -26,7 +25,7 @@ from trueport.load.containers import kind_of_container
 from trueport.load.values import NUMBERS, LeafKind
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import expr_of, is_symbolic
 
 
 class MeetingWays:
@@ -92,9 +91,8 @@ class MeetingWays:
 
     def is_inner(self, size: Any, mark: int) -> bool:
         """Whether a size can be told only on the way that began at `mark`."""
-        known = size if isinstance(size, sympy.Expr) else self.tracer.symbols.size(size)
         made_since = self.tracer.symbols.shapes.made_since
-        return not isinstance(known, int) and any(made_since(symbol, mark) for symbol in known.free_symbols)
+        return any(made_since(symbol, mark) for symbol in symbols_of(expr_of(size) if is_symbolic(size) else size))
 
     # --- how ONNX holds it
 
@@ -111,7 +109,7 @@ class MeetingWays:
     def noted(self, kind: kinds.Kind, value: Any, values: LastValues) -> Any:
         """A value as ONNX holds it where it is of this kind; a blank where it is not bound."""
         value = kind.blank if value is UNBOUND else value
-        match number_of(value) if isinstance(kind, kinds.Choice) else value:
+        match number_of(value) if kind.things else value:
             case torch.Tensor():
                 return self.value(value, values)
             case (torch.SymInt() | torch.SymFloat() | torch.SymBool()) as number:
@@ -156,8 +154,7 @@ class MeetingWays:
 def _structured(value: Any) -> kinds.Kind:
     """Something in which there may be leaves."""
     made_as = kind_of_container(value)
-    is_dict = isinstance(value, TracedDict)
-    if is_dict and value.is_open:
+    if has_open_keys(value):
         return kinds.DictKind(made_as)
     count = len(value) if isinstance(value, (list, tuple, dict)) else None
     found = plain_structure(value, "value")
@@ -167,7 +164,7 @@ def _structured(value: Any) -> kinds.Kind:
     values_only = any(isinstance(leaf.value, (torch.Tensor, *NUMBERS)) for leaf in leaves) and all(
         leaf.known and leaf.kind is not LeafKind.CONSTANT for leaf in leaves
     )
-    if is_dict:
+    if isinstance(value, TracedDict):
         return kinds.DictKind(made_as, count, values_only)
     whole = len(leaves) == 1 and leaves[0].value is value
     joined = all(leaf.known or may_be_chosen(leaf.value) or isinstance(leaf.value, Maybe) for leaf in leaves)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from trueport.capture.containers.dicts import TracedDict, joined_entries
 from trueport.capture.containers.lists import ListParts
-from trueport.capture.graph import Number, Value
+from trueport.capture.graph import Number, Value, symbols_of
 from trueport.capture.joins.lists import merged_list, merged_parts, merged_parts_of
 from trueport.capture.joins.meeting import MeetingWays, inside
 from trueport.capture.joins.ways import Arm
@@ -25,7 +26,7 @@ from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import plain_number, statement_of
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Merging(MeetingWays):
     def _conflict(self, then: Any, orelse: Any, name: str, *both: kinds.Kind) -> Disagreement:
         """What an arm already had is kept."""
         for side, kind in zip((then, orelse), both, strict=True):
-            if isinstance(kind, kinds.Conflict):
+            if kind.is_conflict:
                 return side  # type: ignore[no-any-return]
         return self._disagreement(name, *both)
 
@@ -130,13 +131,10 @@ class Merging(MeetingWays):
 
     def _decided(self, then: bool) -> Any:
         """True in one arm and False in the other: the test itself, or that it fails. No arm has to yield it."""
-        if self._truth is None and not isinstance(self.test, torch.Tensor):
-            self._truth = self.test
-        elif self._truth is None and self.tracer.regions[-1] is self._around:
-            self._truth = self.test.item()
-        elif self._truth is None:
-            with inside(self.tracer, self._around):
-                self._truth = self.test.item()
+        if self._truth is None:
+            elsewhere = self.tracer.regions[-1] is not self._around
+            with inside(self.tracer, self._around) if elsewhere else nullcontext():
+                self._truth = plain_number(self.test)
         return self._truth if then else torch.sym_not(self._truth)
 
     # --- tensors
@@ -190,12 +188,22 @@ class Merging(MeetingWays):
     def _arguments(self) -> tuple[str, ...]:
         """The Python numbers among the model's arguments that alone decide which arm is taken."""
         known = self.tracer.symbols.number_symbols
-        symbols = expr_of(self.test).free_symbols if isinstance(self.test, torch.SymBool) else ()
+        symbols = symbols_of(statement_of(self.test))
         return tuple(sorted(known[s] for s in symbols)) if all(s in known for s in symbols) else ()
 
     def was_there(self, container: Any) -> bool:
         """Whether a container is older than the branch, so that others may know it."""
         return self.then.was_there(container) or self.orelse.was_there(container)
+
+    def contents(self) -> list[tuple[Any, Any]]:
+        """The containers that an arm changed, and what each holds: item by item where both arms left the same items."""
+        both = _both(self.then.changes, self.orelse.changes, lambda change: change.container)
+        return [(change.container, change.store.joined(self, a, b, change)) for change, a, b in both]
+
+    def written(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors that an arm wrote in place, and their values after the branch."""
+        both, value = _both(self.then.writes, self.orelse.writes, lambda write: write.base), self.tracer.value
+        return [(w.base, self.yielded(self.kind_of(w.before), value(a), value(b))) for w, a, b in both]
 
     def _output(self, kind: kinds.Kind, then: Any, orelse: Any) -> Any:
         """What the `If` yields of a name that is this in one arm, and that in the other."""
@@ -209,3 +217,11 @@ class Merging(MeetingWays):
         self.else_outputs.append(orelse)
         self.results.append(result)
         return made
+
+
+def _both(then: Sequence[Any], orelse: Sequence[Any], key: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Each change of something that an arm changed, and what both arms left there."""
+    one, other = ({id(key(change)): change for change in changes} for changes in (then, orelse))
+    for at in {**one, **other}:
+        change = one.get(at) or other[at]
+        yield change, *(side[at].after if at in side else change.before for side in (one, other))

@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-import torch
 
 from trueport.capture.graph import Number
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import same_value, statement_of
 
 
 def learn_flags(plan: Plan, traced: Round) -> bool:
@@ -41,17 +40,17 @@ def learn_steady(plan: Plan, traced: Round) -> bool:
     for slot, after in plan.left(traced):
         if slot.steady is False or slot.maybe or type(slot.before) is not bool or not slot.leaves:
             continue
-        steady = isinstance(after, torch.SymBool) and _goes_on_only_if(traced.going, slot.before, after)
+        steady = _goes_on_only_if(traced.going, slot.before, after)
         new |= steady is not slot.steady
         slot.steady = steady
     return new
 
 
-def _goes_on_only_if(going: Any, before: bool, after: torch.SymBool) -> bool:
+def _goes_on_only_if(going: Any, before: bool, after: Any) -> bool:
     """Whether the loop goes on only where a flag is, after the round, what it was before the loop."""
-    if not isinstance(going, Number):
+    flag = statement_of(after)
+    if flag is None or not isinstance(going, Number):
         return False
-    flag = expr_of(after)
     return (flag if before else sympy.Not(flag)) in sympy.And.make_args(going.expr)
 
 
@@ -67,7 +66,4 @@ def _may_lead(one: Slot, slot: Slot) -> bool:
 def _same_end(leaves: list[Any], leader: tuple[Slot, list[Any] | None] | None) -> bool:
     if leader is None or leader[1] is None:
         return False
-    one, other = leaves[0], leader[1][0]
-    if isinstance(one, torch.SymBool) and isinstance(other, torch.SymBool):
-        return bool(expr_of(one) == expr_of(other))
-    return one is other
+    return same_value(leaves[0], leader[1][0])

@@ -22,7 +22,7 @@ import torch
 
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
-from trueport.capture.values.kinds import Choice, Kind, NumberKind, TensorKind, Unbound, join
+from trueport.capture.values.kinds import Kind, NumberKind, TensorKind, Unbound, join
 from trueport.load.values import NUMBERS
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
@@ -118,7 +118,7 @@ def _is_simple(slot: Slot) -> bool:
     """A name that holds one tensor or one number in every round, and nothing that others hold, too."""
     if slot.leaves is None or len(slot.leaves) != 1 or slot.leaves[0] is None:
         return False
-    plain = isinstance(slot.structure_leaves[0], (torch.Tensor, *NUMBERS)) and not isinstance(slot.leaves[0], Choice)
+    plain = isinstance(slot.structure_leaves[0], (torch.Tensor, *NUMBERS)) and not slot.leaves[0].things
     return plain and not (slot.lost or slot.maybe or slot.rows or slot.stale) and slot.tangled is None
 
 

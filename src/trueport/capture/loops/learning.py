@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import ListParts, TracedList, held_in, is_open
-from trueport.capture.containers.rows import NotAlike, Rows
+from trueport.capture.containers.rows import NotAlike
 from trueport.capture.joins.meeting import inside
 from trueport.capture.loops.flags import learn_flags, learn_steady
 from trueport.capture.loops.lists import FilledList
@@ -17,10 +17,10 @@ from trueport.capture.loops.slots import WHOLE, Content, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values.chosen import may_be_chosen
-from trueport.capture.values.kinds import Conflict, ListKind, Opaque, Optional, join
+from trueport.capture.values.kinds import Conflict, ListKind, Opaque, join
+from trueport.capture.values.leaves import tensors_in
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.capture.values.stores import ContainerChange
-from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 
@@ -160,7 +160,7 @@ class Learner:
         if slot.before is UNBOUND and (traced.was_there(after) or isinstance(kinds[1], Opaque)):
             slot.before = after  # an object that each round makes or looks up: the last one stays
             return True
-        slot.kind = kind if isinstance(kind, Optional) else None
+        slot.kind = kind if kind.is_optional else None
         model = after if slot.before is UNBOUND else slot.before
         if slot.maybe:  # from the next round on, a flag and a value
             model = (flag_of(slot.before), value_of(after if slot.before is None else slot.before))
@@ -221,14 +221,13 @@ class Learner:
             out.insert(0, row)
         """
         tracer, known = self._plan.tracer, len(filled.slot.stale)
-        earlier = any(isinstance(part, Rows) for part in held.parts)  # what earlier rounds put there is still in it
-        for leaf in flatten([part.tensors if isinstance(part, Rows) else part for part in held.parts], "items")[0]:
-            if isinstance(leaf.value, torch.Tensor):
-                place = traced.shared.stale.get(tracer.memory_of(leaf.value))
-                if place is None and earlier and tracer.careful and self._plan.written_by_rounds(leaf.value, traced):
-                    place = self._plan.place
-                if place is not None:
-                    filled.slot.stale |= {i: place for i in range(len(filled.end)) if i not in filled.slot.stale}
+        earlier = held.items is None  # what earlier rounds put there is still in it
+        for tensor in tensors_in(held.within):
+            place = traced.shared.stale.get(tracer.memory_of(tensor))
+            if place is None and earlier and tracer.careful and self._plan.written_by_rounds(tensor, traced):
+                place = self._plan.place
+            if place is not None:
+                filled.slot.stale |= {i: place for i in range(len(filled.end)) if i not in filled.slot.stale}
         return len(filled.slot.stale) > known
 
 

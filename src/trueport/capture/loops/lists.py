@@ -67,8 +67,8 @@ class FilledList:
         rows = traced.rows[id(self)]
         if rows.was_read or held.parts[0] is not rows or len(held.parts) > 2:
             return None
-        added = held.parts[1] if len(held.parts) == 2 else ()
-        if isinstance(added, Rows):
+        added = held.parts[1].plain if len(held.parts) == 2 else ()
+        if added is None:
             return None
         items = list(added)
         if any(column.is_packed for column in self.shape.columns):

@@ -126,8 +126,8 @@ class Plan(MeetingWays):
         return Disagreement(name, then, orelse, self.place)
 
     def lost(self, slot: Slot) -> Disagreement:
-        both = (slot.kind.one, slot.kind.other) if isinstance(slot.kind, kinds.Conflict) else (kinds.ONE, kinds.ANOTHER)
-        return RoundsDisagree(f"`{slot.name}`", *both, self.place)
+        one, other = slot.kind.sides if slot.lost and slot.kind is not None else (kinds.ONE, kinds.ANOTHER)
+        return RoundsDisagree(f"`{slot.name}`", one, other, self.place)
 
     def held(self, slot: Slot, built: Any, again: Callable[[], None] | None = None) -> Any:
         """What a name holds whose carried leaves were put together; `again` where a None needs a round of its own."""
@@ -140,9 +140,9 @@ class Plan(MeetingWays):
     def stand_in(self, leaf: kinds.Kind, slot: Slot, number: int) -> tuple[Any, Value | Number]:
         """A parameter of the body, or a result of the loop, and what it is in the graph."""
         made, noted = self.fresh(leaf.carried_as)
-        if isinstance(leaf, kinds.TensorKind):
+        if leaf.is_tensor:
             self.link(made, slot, number)
-        return Chosen.by_number(made, leaf.things, self.lost(slot)) if isinstance(leaf, kinds.Choice) else made, noted
+        return Chosen.by_number(made, leaf.things, self.lost(slot)) if leaf.things else made, noted
 
     def learned(self, slot: Slot, number: int, start: Any, end: Any, traced: Round) -> kinds.Kind | None:
         """What a leaf is of a slot that is carried, which began a round as `start` and ended it as `end`."""
@@ -155,11 +155,11 @@ class Plan(MeetingWays):
         if isinstance(known, kinds.NumberKind) and isinstance(left, kinds.TensorKind) and left.can_hold(known):
             known = left.elsewhere()  # `total = 0` before the loop stands for a tensor of zeros
         kind = known.widened(kinds.join(known, left))
-        if isinstance(kind, kinds.Optional) and start is None:
+        if kind.is_optional and start is None:
             raise FirstRoundDiffers(self)  # an item of a tuple or a list, which nobody asks `is None` of
-        if isinstance(kind, (kinds.Conflict, kinds.Optional)):
+        if kind.is_conflict or kind.is_optional:
             self.disagree(slot, known, left)
-        if isinstance(leaf, kinds.Choice) and any(made_anew(leaf.things, thing) for thing in candidates_of(end)):
+        if leaf is not None and any(made_anew(leaf.things, thing) for thing in candidates_of(end)):
             slot.kind = kinds.Conflict(leaf, left)
         return None if kind.is_settled else leaf if kind == leaf else kind
 

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import ListParts
-from trueport.capture.containers.rows import Rows
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.joins.meeting import inside
 from trueport.capture.loops.lists import FilledList
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
 from trueport.capture.loops.tangles import Tangles
-from trueport.load.structures import flatten
+from trueport.capture.values.leaves import tensors_in
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.torch_internals import memory_of
+from trueport.torch_internals.symbolic import is_symbolic
 
 
 class Results:
@@ -59,7 +59,7 @@ class Results:
 
     def _append(self, trips: Any, first: Any) -> None:
         traced, symbols = self._traced, self._tracer.symbols
-        count = trips if trips is None or isinstance(trips, int) else symbols.number_of(trips)
+        count = symbols.number_of(trips) if is_symbolic(trips) else trips
         begin = None if first is None else self._plan.control.predicate(first)
         traced.region.params = traced.params
         traced.region.outputs = [traced.going, *self._outputs]
@@ -110,7 +110,7 @@ class Results:
             if items is None:
                 rows = self._settle(filled.slot, filled.end)
                 settled.append((filled, [rows]))
-                self._shows_parts(rows, [part.tensors if isinstance(part, Rows) else part for part in held.parts])
+                self._shows_parts(rows, held.within)
                 filled.before = ListParts(())
                 continue
             unused = [self._tracer.value(tensor) for tensor in traced.rows[id(filled)].tensors]
@@ -142,7 +142,7 @@ class Results:
     def _shows_parts(self, rows: Iterable[torch.Tensor], items: Any) -> None:
         """A list of views is out of date where somebody writes, after the loop, what they are parts of."""
         if self._tracer.careful:
-            held, shown = _tensors(items), self._plan.control.loops.rows_shown
+            held, shown = tensors_in(items), self._plan.control.loops.rows_shown
             views = [tensor for tensor in held if not self._tracer.is_whole(tensor)]
             views += (view for tensor in held for view in shown.get(self._tracer.memory_of(tensor), ()))
             for tensor in rows:
@@ -153,11 +153,7 @@ class Results:
 
         Where it is a view, `views.py` tells whether that may be.
         """
-        held = _tensors(item)
+        held = tensors_in(item)
         self._tracer.link(wrapper, [tensor for tensor in held if self._tracer.is_whole(tensor)])
         if any(self._plan.written_by_rounds(tensor, self._traced) for tensor in held):
             self._tracer.writes.sharing.spoil(memory_of(wrapper), self._plan.place)
-
-
-def _tensors(items: Any) -> list[torch.Tensor]:
-    return [leaf.value for leaf in flatten(items, "item")[0] if isinstance(leaf.value, torch.Tensor)]

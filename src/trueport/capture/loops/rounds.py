@@ -12,7 +12,7 @@ from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Round, Slot
 from trueport.torch_internals import memory_of
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import expr_of, is_traced
 
 Step = Callable[[Any], Any]
 
@@ -40,7 +40,7 @@ class Rounds:
                     self._enter(traced)
                     entered = World([*roots, *traced.copies.values()], self._plan.blocks, self._plan.state.names)
                     going = step(traced.iteration if iteration is None else iteration)
-                    traced.going = going if isinstance(going, bool) else self._plan.control.predicate(going)
+                    traced.going = self._plan.control.predicate(going) if is_traced(going) else going
                     traced.very = self._plan.state.get()
                     changes = world.changes(tracer.writes.written_here())
                     traced.changes = tuple(c for c in changes if id(c.container) not in self._plan.outdated)

@@ -12,7 +12,7 @@ from trueport.capture.containers.rows import Rows
 from trueport.capture.graph import Number, Value
 from trueport.capture.joins.ways import TracedWay
 from trueport.capture.values.disagreement import Disagreement
-from trueport.capture.values.kinds import Conflict, Kind, ListKind, Optional
+from trueport.capture.values.kinds import Kind, ListKind
 from trueport.capture.values.stores import ContainerChange, Store, store_of
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.rewrite.running.runtime import UNBOUND
@@ -54,12 +54,12 @@ class Slot:
     @property
     def lost(self) -> bool:
         """Nobody may look at it in a round, or after the loop."""
-        return isinstance(self.kind, Conflict)
+        return self.kind is not None and self.kind.is_conflict
 
     @property
     def maybe(self) -> bool:
         """None before a round or after one: carried as a flag and a value."""
-        return isinstance(self.kind, Optional)
+        return self.kind is not None and self.kind.is_optional
 
     @property
     def rows(self) -> bool:

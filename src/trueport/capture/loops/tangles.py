@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from trueport.capture.containers.lists import ListParts, TracedList
-from trueport.capture.containers.rows import NoRows, Rows
+from trueport.capture.containers.rows import NoRows
 from trueport.capture.effects.world import World
 from trueport.capture.loops.out_of_date import OutOfDate
 from trueport.capture.loops.plan import Plan
@@ -112,7 +112,7 @@ class Tangles:
             if id(filled) not in traced.rows:
                 continue
             after = filled.after(traced, self._plan.left(traced))
-            plain = () if after is None else tuple(part for part in after.parts if not isinstance(part, Rows))
+            plain = () if after is None else tuple(part for part in after.parts if part.plain is not None)
             for key, container in _containers(plain).items():
                 if key in moving or (key in traced.changed and traced.was_there(container)):
                     OutOfDate(filled.name, self._plan.place).complain()

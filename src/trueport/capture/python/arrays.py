@@ -19,7 +19,7 @@ from trueport.capture.decompositions.creation import tensor_of
 from trueport.capture.decompositions.registry import holds_symbol
 from trueport.capture.graph import flat, mapped
 from trueport.torch_internals import Array, array, numpy_leads_to, on_tensors, torch_dtype
-from trueport.torch_internals.symbolic import is_integer, number_kind
+from trueport.torch_internals.symbolic import is_integer, is_single, number_kind, plain_number
 
 _FROM_NUMPY = torch.from_numpy
 
@@ -49,14 +49,16 @@ def arrays_of_traced_numbers() -> contextlib.AbstractContextManager[None]:
 
 
 def as_tensor(given: Any) -> Any:
-    return given.tensor if isinstance(given, Array) else _FROM_NUMPY(given)
+    return _tensor_of(given) if holds_array(given) else _FROM_NUMPY(given)
+
+
+def _tensor_of(given: Any) -> Any:
+    return given.tensor if isinstance(given, Array) else given
 
 
 def with_tensors(given: Any) -> Any:
     """Arguments of a function of torch's, with the tensors that arrays of traced numbers are."""
-    if isinstance(given, Array):
-        return given.tensor
-    return type(given)(map(with_tensors, given)) if type(given) in (list, tuple) and holds_array(given) else given
+    return mapped(given, _tensor_of) if holds_array(given) else given
 
 
 def _array(given: Any) -> Any:
@@ -76,11 +78,7 @@ def _number(given: Any) -> Any:
     """An array of one number as the number: `np.arange(0, sizes[1])`."""
     if not holds_array(given):
         return given
-    return mapped(given, lambda each: each.tensor.item() if _is_single(each) else each)
-
-
-def _is_single(given: Any) -> bool:
-    return isinstance(given, Array) and given.tensor.dim() == 0
+    return mapped(given, lambda each: plain_number(_tensor_of(each)) if is_single(_tensor_of(each)) else each)
 
 
 def _dtype(dtype: Any, *numbers: Any) -> torch.dtype:

@@ -30,14 +30,13 @@ def _range(control: Flow, *bounds: Any) -> Any:
     start, stop, step = map(plain_number, (start, stop, step))
     if not any(map(is_symbolic, (start, stop, step))):
         return range(start, stop, step)
-    if isinstance(step, int) and abs(step) == 1:
+    if not is_symbolic(step) and abs(step) == 1:
         count = stop - start if step > 0 else start - stop
     else:
         count = -((start - stop) // step)
-    if isinstance(count, torch.SymInt) and expr_of(count).is_Integer:
-        count = int(expr_of(count))
-    if isinstance(count, int):  # range(0, n, n) is one round, whatever n
-        return [start + i * step for i in range(count)]
+    known = control.tracer.symbols.number_of(count) if is_symbolic(count) else count
+    if type(known) is int:  # range(0, n, n) is one round, whatever n
+        return [start + i * step for i in range(known)]
     lowest = control.tracer.symbols.shapes.lowest(expr_of(count))
     return OpenSequence(count if bool(lowest >= 0) else torch.sym_max(count, 0), lambda i: start + i * step)
 

@@ -164,8 +164,7 @@ def _equal(flag: Any, other: Any) -> Any:
 
 
 def _unequal(flag: Any, other: Any) -> Any:
-    equal = _equal(flag, other)
-    return not equal if isinstance(equal, bool) else torch.sym_not(equal)
+    return torch.sym_not(_equal(flag, other))
 
 
 def _with_bools(kind: type) -> dict[str, Method]:

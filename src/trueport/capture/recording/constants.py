@@ -5,12 +5,12 @@ Asked only where a trace needs a number (`.item()` of a buffer, `nonzero` of a f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Control, Node, Number, Value, Weight, flat, mapped
+from trueport.capture.graph import Node, Number, Value, Weight, filled_in, flat, values_in
 from trueport.source import Place
 from trueport.torch_internals import OpOverload, outside_all_modes
 
@@ -42,9 +42,7 @@ class Constants:
         return node.place if node is not None else None
 
     def made_by(self, node: Node) -> None:
-        for output in node.outputs:
-            if isinstance(output, Value):
-                self._producer[output] = node
+        self._producer.update(dict.fromkeys(values_in(node.outputs), node))
 
     def evaluate(self, value: Value) -> torch.Tensor | None:
         """The real tensor behind a value, or None where it is not the same in every run."""
@@ -69,41 +67,33 @@ class Constants:
                 waiting.pop()
                 continue
             node = self._producer.get(wanted)
-            if node is None or isinstance(node.op, Control) or not _is_steady(node.op):
+            op = None if node is None else node.call
+            if node is None or op is None or not _is_steady(op):
                 raise _NotConstant
-            missing = [v for v in values_in((node.args, tuple(node.kwargs.values()))) if v not in self._known]
+            missing = [v for v in values_in(node.given) if v not in self._known]
             if missing:
                 waiting.extend(missing)
                 continue
-            returned = self._run(node.op, node.args, node.kwargs)
-            for output, result in zip(node.outputs, flat(returned), strict=True):
-                if isinstance(output, Value):
-                    self._known[output] = result
+            made = zip(node.outputs, flat(self._run(op, node.args, node.kwargs)), strict=True)
+            self._known.update((value, result) for output, result in made for value in values_in(output))
         return self._known[value]
 
     def _run(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
-        real_args = mapped(args, self._real)
-        real_kwargs = {k: mapped(v, self._real) for k, v in kwargs.items()}
+        real_args = filled_in(args, self._real, _refused)
+        real_kwargs = {k: filled_in(v, self._real, _refused) for k, v in kwargs.items()}
         with outside_all_modes(), torch.no_grad():
             return op(*real_args, **real_kwargs)
 
-    def _real(self, argument: Any) -> Any:
-        if isinstance(argument, Value):
-            if not argument.has_plain_sizes:
-                raise _NotConstant
-            real = self._evaluate(argument)
-            if real.numel() > limits.ELEMENTS_OF_A_CONSTANT:
-                raise _NotConstant
-            return real
-        if isinstance(argument, Number):
+    def _real(self, value: Value) -> torch.Tensor:
+        real = self._evaluate(value) if value.has_plain_sizes else None
+        if real is None or real.numel() > limits.ELEMENTS_OF_A_CONSTANT:
             raise _NotConstant
-        return argument
+        return real
+
+
+def _refused(_: Number) -> NoReturn:
+    raise _NotConstant
 
 
 def _is_steady(op: OpOverload) -> bool:
     return torch.Tag.nondeterministic_seeded not in op.tags
-
-
-def values_in(argument: Any) -> list[Value]:
-    """The values that an argument of a node holds."""
-    return [each for each in flat(argument) if isinstance(each, Value)]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 import torch
 
-from trueport.capture.graph import Number, Size, Value
+from trueport.capture.graph import Number, Size, Value, symbols_in
 from trueport.capture.recording.symbols import Symbols
 from trueport.torch_internals import FakeTensor, OpOverload, copy_fake, copy_functional, to_functional
 from trueport.torch_internals.symbolic import is_symbolic
@@ -30,6 +30,10 @@ class TensorSignature:
     shape: tuple[Size, ...]
     template: torch.Tensor
     wrapper: torch.Tensor | None = None
+
+    @property
+    def free_symbols(self) -> Set[sympy.Basic]:
+        return symbols_in(self.shape)
 
 
 class Unhashable(Exception):
@@ -115,7 +119,7 @@ class ResultCache:
         if not all(t is None or isinstance(t, FakeTensor) for t in several):
             return
         kept = tuple(None if t is None else self.signature(t) for t in several)
-        if _symbols_of(kept) <= _symbols_of(key):
+        if symbols_in(kept) <= symbols_in(key):
             self._results[key] = (torch.Tensor if several is not returned else type(returned), kept)
 
     def _key(self, value: Any) -> Any:
@@ -129,15 +133,6 @@ class ResultCache:
         if isinstance(value, _PLAIN):
             return (type(value), value)  # 1, 1.0 and True are equal, and not the same argument
         raise Unhashable
-
-
-def _symbols_of(key: Any) -> set[sympy.Basic]:
-    if isinstance(key, tuple):
-        return set().union(*map(_symbols_of, key))
-    if isinstance(key, TensorSignature):
-        return _symbols_of(key.shape)
-    of = key.expr if isinstance(key, Number) else key
-    return set(of.free_symbols) if isinstance(of, sympy.Basic) else set()
 
 
 def value_of(fake: torch.Tensor) -> Value | None:

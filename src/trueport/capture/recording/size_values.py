@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Number, Value, mapped
+from trueport.capture.graph import Number, Value, filled_in
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.symbols import Symbols
 from trueport.torch_internals import outside_all_modes
@@ -54,7 +54,7 @@ class SizeValues:
         rule = _RULES.get(node.op)
         if rule is None or not set(node.kwargs) <= _HARMLESS | {"rounding_mode"}:
             return self._constant(value)
-        given = mapped(node.args, lambda each: self._argument(each, steps - 1))
+        given = filled_in(node.args, lambda value: self._elements(value, steps - 1), self._size)
         returned = rule(*given, **_kept(node.kwargs))
         results = returned if isinstance(returned, list) else [returned]
         found = np.asarray(results[[o is value for o in node.outputs].index(True)], dtype=object)
@@ -69,14 +69,10 @@ class SizeValues:
         with outside_all_modes():  # one of the model's own tensors, which no operator of the graph is to read here
             return np.asarray(known.tolist(), dtype=object)
 
-    def _argument(self, argument: Any, steps: int) -> Any:
-        if isinstance(argument, Value):
-            return self._elements(argument, steps)
-        if isinstance(argument, Number):
-            if argument.kind is not int:
-                raise _Unknown
-            return self._symbols.shapes.of_expr(argument.expr)
-        return argument
+    def _size(self, number: Number) -> Any:
+        if number.kind is not int:
+            raise _Unknown
+        return self._symbols.shapes.of_expr(number.expr)
 
 
 _HARMLESS = {"dtype", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy"}

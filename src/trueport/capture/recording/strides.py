@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from trueport.capture.graph import Control, Node, Value
+from trueport.capture.graph import Node, Value
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals.schemas import aliases
 from trueport.torch_internals.symbolic import same_number, same_stride
@@ -41,7 +41,7 @@ def in_memory_order(
     producer = producer_of(value)
     while producer is not None and producer.op in _SAME_MEMORY:
         producer = producer_of(producer.args[0])
-    is_part = producer is not None and not isinstance(producer.op, Control) and aliases(producer.op)
+    is_part = producer is not None and producer.call is not None and aliases(producer.call)
     in_order = range(tensor.dim())
     if not is_part and tensor.is_contiguous():
         return in_order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import sympy
@@ -13,7 +14,7 @@ from trueport.capture.stops.places import Places
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
-from trueport.torch_internals.symbolic import expr_of, number_kind, symbol_behind
+from trueport.torch_internals.symbolic import expr_of, number_kind, statement_of, symbol_behind
 
 
 class Symbols:
@@ -91,11 +92,19 @@ class Symbols:
 
     def assume(self, flag: Any, place: Place) -> bool:
         """Take for granted, for eager to judge, what depends on free sizes alone; False where more than that does."""
-        if not isinstance(flag, torch.SymBool) or not expr_of(flag).free_symbols <= self.size_symbols.keys():
+        said = statement_of(flag)
+        if said is None or not said.free_symbols or not said.free_symbols <= self.size_symbols.keys():
             return False
-        names = sorted(self.size_symbols[symbol].name for symbol in expr_of(flag).free_symbols)
-        self.assumptions.append(SizeAssumption(expr_of(flag), place, True, tuple(names)))
+        names = sorted(self.size_symbols[symbol].name for symbol in said.free_symbols)
+        self.assumptions.append(SizeAssumption(said, place, True, tuple(names)))
         return True
+
+    def where(self, test: Any, holds: bool) -> AbstractContextManager[None]:
+        """While a test holds, or does not: what it says of numbers is known."""
+        said = statement_of(test)
+        if said is None:
+            return nullcontext()
+        return self.shapes.where(said if holds else sympy.Not(said))
 
     def _note_decision(self, expr: sympy.Basic) -> None:
         names = [self.size_symbols[s].name for s in expr.free_symbols if s in self.size_symbols]

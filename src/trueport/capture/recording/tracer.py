@@ -19,11 +19,9 @@ import torch
 from trueport.capture.decompositions.quantised import after as after_quantised
 from trueport.capture.decompositions.quantised import grid_among
 from trueport.capture.decompositions.registry import operator_decomposition
-from trueport.capture.graph import Region, Value, Weight, flat, mapped
+from trueport.capture.graph import Region, Value, Weight, flat, mapped, values_in
 from trueport.capture.recording.adoption import Adoption, is_real
-from trueport.capture.recording.byte_masks import TAKES_MASKS, with_masks_of_bools
-from trueport.capture.recording.constants import values_in
-from trueport.capture.recording.left_open_size import RESHAPES, with_all_sizes
+from trueport.capture.recording.arguments import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.capture.recording.memory import set_value
 from trueport.capture.recording.modes import Functionaliser, Recorder
 from trueport.capture.recording.recording import SAME_VALUE, Recording
@@ -290,7 +288,7 @@ class Tracer(Recording):
         """Every value that some node takes, and the weights that were looked at while tracing."""
         found = set(self.constants.relied_on)
         for node in self.regions[0].walk():
-            found.update(values_in((node.args, tuple(node.kwargs.values()))))
+            found.update(values_in(node.given))
             found.update(value for region in node.regions for value in values_in(region.outputs))
         return found
 

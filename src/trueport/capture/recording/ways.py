@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from trueport.capture.decompositions.registry import operator_decomposition
+from trueport.capture.graph import flat
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
@@ -33,18 +34,12 @@ _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.defau
 
 def meets_complex(args: Sequence[Any]) -> bool:
     """Whether a complex tensor, number or dtype is among the arguments of a call."""
-    for arg in args:
-        if isinstance(arg, torch.Tensor):
-            found = arg.dtype.is_complex
-        elif isinstance(arg, torch.dtype):
-            found = arg.is_complex
-        elif isinstance(arg, list | tuple):
-            found = meets_complex(arg)
-        else:
-            found = isinstance(arg, complex)
-        if found:
-            return True
-    return False
+    return any(map(_is_complex, flat(args)))
+
+
+def _is_complex(arg: Any) -> bool:
+    dtype = getattr(arg, "dtype", arg)  # of a tensor; or it is one
+    return bool(getattr(dtype, "is_complex", False)) or isinstance(arg, complex)
 
 
 class Treatment(Enum):

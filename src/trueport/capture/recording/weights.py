@@ -28,14 +28,15 @@ class Owned:
             self._name(parameter, name, WeightKind.PARAMETER)
         for name, buffer in model.named_buffers(remove_duplicate=False):
             self._name(buffer, name, WeightKind.BUFFER)
-        for path, module in model.named_modules():
-            for attribute, held in vars(module).items():
-                if isinstance(held, torch.Tensor):
-                    self._name(held, f"{path}.{attribute}" if path else attribute, WeightKind.ATTRIBUTE)
-        for container in held_by(model):
-            for name, held in () if container.registry or container.in_closure else container.items():
-                if isinstance(held, torch.Tensor):
-                    self._name(held, name, WeightKind.ATTRIBUTE)
+        attributes = (
+            (f"{path}.{name}" if path else name, held)
+            for path, module in model.named_modules()
+            for name, held in vars(module).items()
+        )
+        containers = (each for each in held_by(model) if not each.registry and not each.in_closure)
+        for name, held in (*attributes, *(item for each in containers for item in each.items())):
+            if isinstance(held, torch.Tensor):
+                self._name(held, name, WeightKind.ATTRIBUTE)
 
     def _name(self, tensor: torch.Tensor, name: str, kind: WeightKind) -> None:
         self._alive.append(tensor)

@@ -6,6 +6,7 @@ on a tensor's value, a number needed where only a symbol is known, a tensor's me
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import sys
@@ -66,19 +67,9 @@ def is_of_tracing(failure: BaseException) -> bool:
 def diagnose(failure: Exception, places: Places) -> Diagnostic:
     """One diagnostic for the exception that ended a trace."""
     place = place_of(failure.__traceback__, places)
-    line = _source_line(place)
     text = str(failure)
-    if isinstance(failure, (GuardOnDataDependentSymNode, DataDependentOutputException)):
-        return _on_a_value(failure, place, line)
-    if isinstance(failure, RecursionError):
-        most = sys.getrecursionlimit()
-        return TooDeep(
-            message="branches and loops lie too deep within each other here: to trace them takes too many calls",
-            place=place,
-            label="no room for more",
-            seen=(f"Python allows {most} calls within each other (sys.getrecursionlimit())",),
-            fix="write a loop, choose with torch.where or by an index, or split the function",
-        )
+    if (found := _by_class(failure, place)) is not None:
+        return found
     if reads_unbound(failure, places):
         return ArmDropped(
             message="a name is read here that is not assigned when the model comes here first",
@@ -86,13 +77,6 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             severity=Severity.ERROR,
             label="not yet assigned",
             fix="assign it before the branch or the loop: eager raises UnboundLocalError if it comes here",
-        )
-    if isinstance(failure, CannotBeCarried):
-        return UnsupportedOperator(message=text, place=place, fix=failure.fix)
-    if isinstance(failure, DynamicOutputShapeException):
-        return DataDependentSize(
-            message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
-            place=place,
         )
     if (name := _without_fake_kernel(failure, text)) is not None:
         return UnsupportedOperator(
@@ -155,6 +139,56 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     )
 
 
+@functools.singledispatch
+def _by_class(failure: Exception, place: Place) -> Diagnostic | None:
+    """The diagnostic of an exception whose class tells all; None where the message has to tell."""
+    return None
+
+
+@_by_class.register
+def _(failure: RecursionError, place: Place) -> Diagnostic:
+    most = sys.getrecursionlimit()
+    return TooDeep(
+        message="branches and loops lie too deep within each other here: to trace them takes too many calls",
+        place=place,
+        label="no room for more",
+        seen=(f"Python allows {most} calls within each other (sys.getrecursionlimit())",),
+        fix="write a loop, choose with torch.where or by an index, or split the function",
+    )
+
+
+@_by_class.register
+def _(failure: CannotBeCarried, place: Place) -> Diagnostic:
+    return UnsupportedOperator(message=str(failure), place=place, fix=failure.fix)
+
+
+@_by_class.register
+def _(failure: DynamicOutputShapeException, place: Place) -> Diagnostic:
+    return DataDependentSize(
+        message=f"the size of what `{failure.func}` returns depends on values, and torch needs to know it here",
+        place=place,
+    )
+
+
+@_by_class.register
+def _(failure: DataDependentOutputException, place: Place) -> Diagnostic:
+    return _loop_on_a_value(place) or _branch_on_a_value(place)
+
+
+@_by_class.register
+def _(failure: GuardOnDataDependentSymNode, place: Place) -> Diagnostic:
+    if (loop := _loop_on_a_value(place)) is not None:
+        return loop
+    if _asked_by_user(failure):
+        return _branch_on_a_value(place)
+    return DataDependentSize(
+        message="torch needs to know a size here that depends on the values of a tensor",
+        place=place,
+        label="the size is known only when the model runs",
+        fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
+    )
+
+
 def ends_the_call(ended: BaseException, places: Places) -> Diagnostic:
     """Something was raised that is no Exception. Eager went another way on the example, or knew that it was not being
     traced."""
@@ -204,27 +238,23 @@ def _instead_of_a_plain_number(text: str) -> str:
     return "compute with it in torch, or pass it as an argument and list it in constants="
 
 
-def _on_a_value(failure: Exception, place: Place, line: str) -> Diagnostic:
-    if _LOOPS.search(line):
-        return LoopOnTensor(
-            message="how often this loop runs depends on the value of a tensor",
-            place=place,
-            label="runs as often as a tensor says",
-            fix="loop over a fixed number, or compute with whole tensors and a mask",
-        )
-    by_user = bool(_asked_by_user(failure))
-    if by_user or isinstance(failure, DataDependentOutputException):
-        return BranchOnTensor(
-            message="this line needs the value of a tensor to decide what to run next",
-            place=place,
-            label="decided by a tensor's value",
-            fix="torch.where(condition, a, b) where both sides may be computed",
-        )
-    return DataDependentSize(
-        message="torch needs to know a size here that depends on the values of a tensor",
+def _loop_on_a_value(place: Place) -> Diagnostic | None:
+    if not _LOOPS.search(_source_line(place)):
+        return None
+    return LoopOnTensor(
+        message="how often this loop runs depends on the value of a tensor",
         place=place,
-        label="the size is known only when the model runs",
-        fix="tell torch what holds, e.g. torch._check(n > 0), or use an operator that keeps the size open",
+        label="runs as often as a tensor says",
+        fix="loop over a fixed number, or compute with whole tensors and a mask",
+    )
+
+
+def _branch_on_a_value(place: Place) -> Diagnostic:
+    return BranchOnTensor(
+        message="this line needs the value of a tensor to decide what to run next",
+        place=place,
+        label="decided by a tensor's value",
+        fix="torch.where(condition, a, b) where both sides may be computed",
     )
 
 

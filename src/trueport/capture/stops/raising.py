@@ -168,18 +168,20 @@ def _goes_on(code: CodeType) -> bool:
     except Refused:
         return True
     if code.co_name == "__exit__":
-        said = [node.value for node in ast.walk(written) if isinstance(node, ast.Return)]
+        said = [node.value for node in _nodes(ast.Return, written)]
         return any(value is not None and not (isinstance(value, ast.Constant) and not value.value) for value in said)
-    around = [node for node in ast.walk(written) if isinstance(node, ast.With) or _handles(node)]
-    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for node in around for inner in ast.walk(node))
+    around = [*_nodes(ast.With, written), *filter(_handles, _nodes(ast.Try, written))]
+    return any(_nodes(ast.Yield | ast.YieldFrom, *around))
 
 
-def _handles(node: ast.AST) -> bool:
-    """Whether it is a `try` after which an error may be gone."""
-    if not isinstance(node, ast.Try):
-        return False
-    returns = any(isinstance(inner, ast.Return) for last in node.finalbody for inner in ast.walk(last))
-    return bool(node.handlers) or returns
+def _nodes(kind: Any, *trees: ast.AST) -> list[Any]:
+    """The nodes of a kind in these trees."""
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, kind)]
+
+
+def _handles(attempt: ast.Try) -> bool:
+    """Whether an error may be gone after a `try`."""
+    return bool(attempt.handlers) or bool(_nodes(ast.Return, *attempt.finalbody))
 
 
 def _named(expression: ast.expr, frame: FrameType) -> Any:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-import torch
-
 from trueport.capture import limits
 from trueport.capture.stops.places import Places
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
 from trueport.errors import refusal
-from trueport.torch_internals.symbolic import has_hint
+from trueport.torch_internals.symbolic import has_hint, is_symbolic
 
 
 def refuse_endless(places: Places, regions: int, test: Any) -> None:
     """No graph holds a function that calls itself until a traced value says stop: each call would be written out."""
-    by_size = isinstance(test, torch.SymBool) and has_hint(test)
+    by_size = is_symbolic(test) and has_hint(test)
     most = limits.CALLS_BY_SIZE if by_size else limits.CALLS
     if regions <= most:
         return

@@ -15,6 +15,11 @@ from trueport.source import Place
 class Restarting(Unwinding):
     """The trace learned something, and has to start again; `place` is the user's line, where it is known."""
 
+    careful = False
+    """Whether the next trace has to see all that is written in place."""
+    fickle: frozenset[Any] = frozenset()
+    """The tensors whose values the next trace may not rely on."""
+
     def __init__(self, why: str, place: Place | None = None) -> None:
         super().__init__(why)
         self.why, self.place = why, place
@@ -44,6 +49,8 @@ class StartsAgain(Restarting):
 
 class WritesInPlace(Restarting):
     """The hopeful trace met a write; start again with full functionalisation."""
+
+    careful = True
 
     def __init__(self) -> None:
         super().__init__("something is written in place: everything is functionalised")

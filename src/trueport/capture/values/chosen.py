@@ -26,7 +26,7 @@ from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
 from trueport.torch_internals.releases import either
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import is_traced, statement_of, told_by
 
 Tests: TypeAlias = Sequence[Callable[[], Any]]
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type)
@@ -89,7 +89,7 @@ class Chosen(Disagreement):
         *others, number = map(number_of, self._candidates)
         for test, place in zip(reversed(self._tests[:-1]), reversed(others), strict=True):
             holds = test()
-            taken = int(holds) if isinstance(holds, bool) else either(holds, 1, 0)
+            taken = either(holds, 1, 0) if is_traced(holds) else int(holds)
             number = number + taken * (place - number)
         return number
 
@@ -181,17 +181,12 @@ def number_of(value: Any) -> Any:
 
 def narrowed(value: Chosen, test: Any, holds: bool) -> Any:
     """What it can be in the arm where a test holds, or does not, if the test is about it."""
-    if not isinstance(test, torch.SymBool):
+    if statement_of(test) is None:
         return value
-    for i, candidate in enumerate(value._candidates):
-        own = value._tests[i]()
-        if not isinstance(own, torch.SymBool):
-            continue
-        asked, opposite = expr_of(own) == expr_of(test), expr_of(torch.sym_not(own)) == expr_of(test)
-        if (asked and holds) or (opposite and not holds):
-            return candidate
-        if asked or opposite:
-            return value.only(lambda other, gone=candidate: other is not gone)  # type: ignore[misc]
+    for own, candidate in zip(value._tests, value._candidates, strict=False):
+        meant = told_by(test, holds, own())
+        if meant is not None:
+            return candidate if meant else value.only(lambda other, gone=candidate: other is not gone)  # type: ignore[misc]
     return value
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.values.kinds import Conflict, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
+from trueport.capture.graph import flat
+from trueport.capture.values.kinds import Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -82,10 +83,7 @@ class Disagreement:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for item in [*args, *(kwargs or {}).values()]:
-            for each in item if isinstance(item, (list, tuple)) else (item,):
-                if isinstance(each, Disagreement):
-                    each.complain()
+        refuse_unsure(*flat([*args, *(kwargs or {}).values()]))
 
     def __getattr__(self, _name: str) -> Any:
         self.complain()
@@ -99,6 +97,13 @@ class Disagreement:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _complain_too
     __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = _complain_too
     __eq__ = __ne__ = __hash__ = __enter__ = __exit__ = _complain_too
+
+
+def refuse_unsure(*values: Any) -> None:
+    """Refuse if one of these is not the same thing on all ways, where nobody can ask which it is."""
+    for value in values:
+        if isinstance(value, Disagreement):
+            value.complain()
 
 
 _FOR_ARGUMENTS = (
@@ -119,9 +124,7 @@ def _fix(then: Kind, orelse: Kind) -> str:
 
 def beside_a_tensor(*kinds: Kind) -> str | None:
     """The way out where a number becomes a tensor with axes on some way: `total = 0`, then `total + x`."""
-    found = {
-        type(part) for kind in kinds for part in ((kind.one, kind.other) if isinstance(kind, Conflict) else (kind,))
-    }
+    found = {type(side) for kind in kinds for side in kind.sides}
     return _FOR_NUMBERS if found == {NumberKind, TensorKind} else None
 
 

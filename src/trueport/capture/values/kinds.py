@@ -46,6 +46,13 @@ class Kind:
     beside_none: ClassVar[bool] = False
     """Whether None on the other way makes an optional of it."""
     words: ClassVar[str] = "one thing or another"
+    is_conflict: ClassVar[bool] = False
+    """Whether nothing that ONNX could hold is all that it was found to be."""
+    is_optional: ClassVar[bool] = False
+    """Whether it is held as a flag, that tells whether there is something, and a value."""
+    is_tensor: ClassVar[bool] = False
+    things: ClassVar[tuple[Any, ...]] = ()
+    """What it can be, if that is none of ONNX's values: a number tells which."""
 
     def taking(self, other: Kind) -> Kind | None:
         """The least kind that holds this one and another of its level or below; None where there is none."""
@@ -63,6 +70,11 @@ class Kind:
     def told(self) -> str:
         """What a person would call it."""
         return self.words
+
+    @property
+    def sides(self) -> tuple[Kind, ...]:
+        """What it was found to be, on one way and on the other where nothing is both."""
+        return (self,)
 
     @property
     def is_text(self) -> bool:
@@ -130,7 +142,12 @@ class NumberKind(Kind):
         return NumberKind(wider, low, self.held if same else None)
 
     def elsewhere(self) -> Kind:
-        return replace(self, held=None) if isinstance(self.held, Number) else self
+        return self if self.is_plain else replace(self, held=None)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a number that is known now."""
+        return self.is_settled and not isinstance(self.held, Number)
 
     def widened(self, wider: Kind) -> Kind:
         """A bound that sinks in one round may sink in every one."""
@@ -151,8 +168,7 @@ class NumberKind(Kind):
 
     @property
     def told(self) -> str:
-        plain = self.held is not None and not isinstance(self.held, Number)
-        return f"{self.held!r}" if plain else f"a {self.python.__name__}"
+        return f"{self.held!r}" if self.is_plain else f"a {self.python.__name__}"
 
 
 def _same_number(one: Any, other: Any) -> bool:
@@ -165,6 +181,7 @@ def _same_number(one: Any, other: Any) -> bool:
 class TensorKind(Kind):
     level = 2
     beside_none = True
+    is_tensor = True
 
     dtype: torch.dtype
     sizes: tuple[Size | None, ...]
@@ -286,6 +303,7 @@ class Nothing(Kind):
 
     level = 7
     words = "None"
+    things = (None,)
 
     def taking(self, other: Kind) -> Kind | None:
         return Optional(other.elsewhere()) if other.beside_none else None
@@ -297,7 +315,7 @@ class Choice(Kind):
 
     level = 8
 
-    things: tuple[Any, ...]
+    things: tuple[Any, ...]  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         """Of the same things, in any order."""
@@ -306,8 +324,7 @@ class Choice(Kind):
         return len(all_things(self.things, other.things)) == len(self.things) == len(other.things)
 
     def taking(self, other: Kind) -> Kind | None:
-        more = other.things if isinstance(other, Choice) else (None,) if isinstance(other, Nothing) else None
-        return None if more is None else Choice(all_things(self.things, more))
+        return Choice(all_things(self.things, other.things)) if other.things else None
 
     @property
     def is_settled(self) -> bool:
@@ -339,6 +356,7 @@ class Optional(Kind):
 
     level = 9
     words = "something or None"
+    is_optional = True
 
     kind: Kind
 
@@ -379,12 +397,17 @@ class Conflict(Kind):
     """Nothing is both."""
 
     level = 10
+    is_conflict = True
 
     one: Kind
     other: Kind
 
     def taking(self, other: Kind) -> Kind | None:
         return self
+
+    @property
+    def sides(self) -> tuple[Kind, ...]:
+        return (self.one, self.other)
 
     @property
     def told(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from trueport.capture.values.stores import TracedContainer
 from trueport.load.structures import FoundLeaf, Structure, flatten
 
@@ -23,6 +25,10 @@ def plain_structure(value: Any, name: str) -> tuple[list[FoundLeaf], Structure] 
         return flatten(value, name, open_list=stop)
     except _HoldsOpenList:
         return None
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    return [leaf.value for leaf in flatten(value, "item")[0] if isinstance(leaf.value, torch.Tensor)]
 
 
 def plain_leaves(value: Any, name: str) -> list[FoundLeaf] | None:

@@ -16,14 +16,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from trueport.capture.values.chosen import Chosen, narrowed
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import InWords, Nothing
 from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Place
-from trueport.torch_internals.symbolic import expr_of
+from trueport.torch_internals.symbolic import told_by
 
 _SOMETHING = InWords("something")
 
@@ -48,19 +46,23 @@ class Maybe(Disagreement):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", "") not in _OPERATORS:
             return super().__torch_function__(func, types, args, kwargs)
-        return func(*(arg.use() if isinstance(arg, Maybe) else arg for arg in args), **(kwargs or {}))
+        return func(*map(used, args), **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.use(), name)
 
 
+def used(value: Any) -> Any:
+    """A value for code that takes no None."""
+    return value.use() if isinstance(value, Maybe) else value
+
+
 def present(value: Any) -> Any:
-    """A value, or a list of them, for a function that takes no None."""
-    if isinstance(value, Maybe):
-        return value.use()
-    if type(value) in (list, tuple) and any(isinstance(item, Maybe | list | tuple) for item in value):
-        return type(value)(present(item) for item in value)
-    return value
+    """The same of a value, or of a list of them."""
+    if type(value) not in (list, tuple):
+        return used(value)
+    made = type(value)(map(present, value))
+    return value if all(map(operator.is_, made, value)) else made
 
 
 def unless_empty(value: Any, assume: Callable[[Any, Place], bool]) -> Any:
@@ -91,14 +93,8 @@ def known(value: Any, test: Any, holds: bool) -> Any:
     """What a Maybe is in the arm where a test holds, or does not, if the test is about it."""
     if isinstance(value, Chosen):
         return narrowed(value, test, holds)
-    if not isinstance(value, Maybe) or not all(isinstance(b, torch.SymBool) for b in (test, value._flag)):
-        return value
-    flag, asked = expr_of(value._flag), expr_of(test)
-    if asked == flag:
-        return value._value if holds else None
-    if asked == expr_of(torch.sym_not(value._flag)):
-        return None if holds else value._value
-    return value
+    there = told_by(test, holds, flag_of(value))
+    return value if there is None else value_of(value) if there else None
 
 
 _OPERATORS = frozenset(
@@ -113,7 +109,7 @@ def _delegate(name: str) -> Callable[..., Any]:
     function = getattr(operator, name, None)
 
     def forward(self: Maybe, *others: Any) -> Any:
-        plain = [other.use() if isinstance(other, Maybe) else other for other in others]
+        plain = [used(other) for other in others]
         if function is not None:
             return function(self.use(), *plain)
         return getattr(operator, name.replace("__r", "__", 1))(*plain, self.use())

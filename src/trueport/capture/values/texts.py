@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 
 class Message(str):
     """Text in which a traced number stands by its name: good to be shown, and for nothing that depends on it."""
@@ -60,7 +62,6 @@ class OpenText(Message):
         return False if wanted is None else self.number == wanted
 
     def __ne__(self, other: object) -> Any:
-        equal = self == other
-        return not equal if isinstance(equal, bool) else self.number != self.number_in(str(other))
+        return torch.sym_not(self == other)
 
     __hash__ = str.__hash__

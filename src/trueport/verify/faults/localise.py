@@ -133,5 +133,5 @@ def _batches(by_node: Sequence[Given]) -> Iterator[list[Given]]:
 
 def _named(node: Node) -> str:
     module = f" in {node.place.module}" if node.place.module else ""
-    name = node.op.value if isinstance(node.op, Control) else str(node.op)
+    name = node.name
     return f"`{name}`{module}"

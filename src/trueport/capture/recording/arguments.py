@@ -1,7 +1,9 @@
-"""The -1 of a reshape, worked out by cancelling sizes.
+"""Arguments of an operator that eager takes and torch's tracing does not, made into ones that it takes.
 
-Torch divides, and asks first whether the other sizes are all larger than 0; of a size that depends on values, or that a
-branch has chosen, it cannot know. Eager refuses a -1 beside a 0, so nothing is lost by not asking.
+1. Masks of bytes, as they were written before torch had bools.
+2. The -1 of a reshape. Torch divides, and asks first whether the other sizes are all larger than 0; of a size that
+   depends on values, or that a branch has chosen, it cannot know. Here it is worked out by cancelling sizes. Eager
+   refuses a -1 beside a 0, so nothing is lost by not asking.
 """
 
 from __future__ import annotations
@@ -16,6 +18,32 @@ from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import has_hint, is_symbolic, same_number
 
 aten = torch.ops.aten
+
+TAKES_MASKS: frozenset[OpOverload] = frozenset(
+    (
+        aten.where.self,
+        aten.where.ScalarSelf,
+        aten.where.ScalarOther,
+        aten.where.Scalar,
+        aten.index.Tensor,
+        aten._unsafe_index.Tensor,
+        aten.index_put.default,
+        aten.index_put_.default,
+    )
+)
+
+
+def with_masks_of_bools(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of such an operator: the condition of a `where` is its first, the indices are its second."""
+    first, *others = args
+    if isinstance(others[0], list | tuple):
+        return (first, [_of_bools(index) for index in others[0]], *others[1:])
+    return (_of_bools(first), *others)
+
+
+def _of_bools(mask: Any) -> Any:
+    return mask.bool() if getattr(mask, "dtype", None) == torch.uint8 else mask
+
 
 RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
 
