@@ -13,6 +13,7 @@ from trueport.capture.stops.places import Places
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
+from trueport.torch_internals.expressions import without_common_factor
 from trueport.torch_internals.symbolic import expr_of, number_kind, symbol_behind
 
 
@@ -97,7 +98,8 @@ class Symbols:
         self.assumptions.append(SizeAssumption(expr_of(flag), place, True, tuple(names)))
         return True
 
-    def _note_decision(self, expr: sympy.Basic) -> None:
+    def _note_decision(self, decided: sympy.Basic) -> None:
+        expr = without_common_factor(decided)
         names = [self.size_symbols[s].name for s in expr.free_symbols if s in self.size_symbols]
         names += [self.number_symbols[s] for s in expr.free_symbols if s in self.number_symbols]
         by_user = self._places.decided_by_user()
