@@ -110,3 +110,43 @@ def test_a_switch_that_follows_a_free_size_is_an_output():
     program = trueport.export(Long(), (torch.randn(5, 2),), dynamic_shapes=({0: "n"},))
     assert [each.name for each in program.report.outputs] == ["rows", "is_initialized"]
     assert program(torch.ones(2, 2)).is_initialized is False
+
+
+class Filled:
+    """As transformers' StaticCache: rows that are there from the beginning, and how many of them are used."""
+
+    def __init__(self, used, counted):
+        self.rows, self.longest, self.used = torch.zeros(6, 2), 6, used
+        self.counted = counted
+
+
+class Fills(nn.Module):
+    def forward(self, x, cache):
+        cache.rows = cache.rows.index_copy(0, cache.used + torch.arange(x.shape[0]), x)
+        cache.used = cache.used + x.shape[0]
+        if cache.counted:
+            cache.counted += 1
+        return cache.rows.cumsum(0), cache
+
+
+def test_plain_numbers_of_an_object_are_part_of_the_object():
+    program = trueport.export(Fills(), (torch.randn(1, 2), Filled(torch.tensor(2), 0)))
+    assert [each.name for each in program.report.inputs] == ["x", "cache_rows", "cache_used"]
+    assert [each.name for each in program.report.outputs] == ["output_0", "output_1_rows", "output_1_used"]
+    x = torch.randn(1, 2)
+    (rows, cache), (wanted, after) = program(x, Filled(torch.tensor(4), 0)), Fills()(x, Filled(torch.tensor(4), 0))
+    torch.testing.assert_close(torch.as_tensor(rows), wanted)
+    assert int(cache.used) == int(after.used) == 5
+    assert cache.longest == 6
+
+
+def test_a_number_that_the_call_counts_up_is_told():
+    class Named(Fills):
+        def forward(self, x, cache):
+            return {"rows": super().forward(x, cache)[0], "cache": cache}
+
+    report = trueport.check(Named(), (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
+    assert report.verified
+    told = [found for found in report.diagnostics if "before the call" in found.message]
+    assert [found.severity for found in told] == [Severity.WARNING]
+    assert told[0].message.startswith("cache.counted is 3 before the call and 4 after it")

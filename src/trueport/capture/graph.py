@@ -244,10 +244,10 @@ class GraphInput:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A bool among the attributes of an object that forward returned (`cache.is_initialized`): part of the object, and
-    the same in every run, which the check sees to."""
+    """A bool or an integer among the attributes of an object that forward returned (`cache.is_initialized`,
+    `cache.max_cache_len`): part of the object, and the same in every run, which the check sees to."""
 
-    value: bool
+    value: bool | int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -264,7 +264,7 @@ class GraphOutput:
 
     @property
     def constant(self) -> Any:
-        """What it is where it is no output of the ONNX model: a switch is a plain bool."""
+        """What it is where it is no output of the ONNX model: a switch is a plain bool or integer."""
         return self.value.value if isinstance(self.value, Switch) else self.value
 
 

@@ -6,7 +6,7 @@ tensors, or, of Python numbers, one tensor of them. The structure puts them toge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -21,11 +21,13 @@ from trueport.capture.graph import GraphOutput, OpenItems, Switch, is_carried
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.maybe import unless_empty
-from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
+from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.errors import ExportError, refusal
+from trueport.load.job import Leaf
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.load.trees import Repeated
 from trueport.source import Place
@@ -74,6 +76,26 @@ def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:
         )
 
 
+def counted(given: Sequence[Leaf], outputs: Sequence[GraphOutput]) -> Iterator[Diagnostic]:
+    """Numbers of an object that comes in and goes out, which the call counts up: the file is a model of this step."""
+    before = {leaf.name: leaf for leaf in given if not leaf.is_input and type(leaf.value) is int}
+    counters = [
+        (leaf, output.constant)
+        for output in outputs
+        if isinstance(output.value, Switch) and (leaf := before.get(output.name)) is not None
+        if leaf.value != output.constant
+    ]
+    if counters:
+        moved = ", ".join(
+            f"{leaf.path} is {leaf.value} before the call and {after} after it" for leaf, after in counters
+        )
+        yield NumberFrozen(
+            message=f"{moved}: the exported model is right where it is {counters[0][0].value} before the call",
+            fix="keep what is counted as a tensor, which is an input; of transformers: trueport.generation.export",
+            severity=Severity.WARNING,
+        )
+
+
 def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
     unknown = [leaf for leaf in leaves if not leaf.known]
     refuse_unsure(*(leaf.value for leaf in unknown))
@@ -91,7 +113,7 @@ def _refuse_unknown(leaves: list[FoundLeaf]) -> None:
 
 def _output_value(tracer: Tracer, leaf: FoundLeaf) -> Any:
     value = leaf.value
-    if leaf.inside_object and isinstance(value, bool):
+    if leaf.inside_object and isinstance(value, (bool, int)):
         return Switch(value)
     if isinstance(value, torch.Tensor):
         return tracer.value_read(value)

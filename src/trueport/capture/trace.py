@@ -27,7 +27,7 @@ from trueport.capture.python.number_methods import numbers_like_pythons
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.recording.weights import MemoryKey
-from trueport.capture.returned import outputs_of, told_of
+from trueport.capture.returned import counted, outputs_of, told_of
 from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.failures import diagnose, ends_the_call, place_of
 from trueport.capture.stops.places import Places
@@ -306,6 +306,7 @@ def _finish(
     lifted = {gi.name for gi in settled.inputs}
     named = _named(results.outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
     diagnostics += told_of(named)
+    diagnostics += counted(job.leaves, results.outputs)
     weights = tuple(w for w in tracer.owned.used.values() if w.value not in settled.lifted)
     root = tracer.regions[0]
     root.params = [i.value for i in (*traced.inputs, *settled.inputs)]

@@ -45,6 +45,7 @@ from trueport.torch_internals.arrays import torch_dtype as torch_dtype
 from trueport.torch_internals.float_arithmetic import float_floor_division as float_floor_division
 from trueport.torch_internals.float_arithmetic import floats_step_by_step as floats_step_by_step
 from trueport.torch_internals.frames import TORCH_FOLDER as TORCH_FOLDER
+from trueport.torch_internals.multiples import multiples_told as multiples_told
 from trueport.torch_internals.releases import no_proxies
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious

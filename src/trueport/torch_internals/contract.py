@@ -115,6 +115,8 @@ torch.utils._python_dispatch._disable_current_modes
 torch.utils._pytree.SUPPORTED_NODES
 torch.utils._sympy.functions.FloorDiv
 torch.utils._sympy.functions.IntTrueDiv
+torch.utils._sympy.functions.Mod
+torch.utils._sympy.functions.PythonMod
 torch.utils._sympy.printers.PythonPrinter
 torch.utils._sympy.value_ranges.ValueRanges
 """  # noqa: E501

@@ -61,3 +61,17 @@ def truth_at(expr: sympy.Basic, sizes: Mapping[sympy.Basic, Any]) -> bool | None
     """Whether it holds for these sizes; None where it says nothing of them."""
     holds = with_sizes(expr, sizes)
     return bool(holds) if holds in (sympy.true, sympy.false) else None
+
+
+def without_common_factor(expr: sympy.Basic) -> sympy.Basic:
+    """`96 * n != 96 * m` as `n != m`: torch compares strides and counts of elements, where the user knows sizes.
+
+    Numbers that a comparison mentions are sizes to be tried; 96 channels are none.
+    """
+    if not isinstance(expr, (sympy.Eq, sympy.Ne)):
+        return expr
+    sides = [side.as_coeff_Mul() for side in expr.args]
+    common = sympy.igcd(*(factor for factor, _ in sides)) if all(factor.is_Integer for factor, _ in sides) else 1
+    if common <= 1:
+        return expr
+    return expr.func(*(factor / common * rest for factor, rest in sides))

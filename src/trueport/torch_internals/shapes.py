@@ -15,12 +15,14 @@ from torch.fx.experimental.sym_node import SymNode as _SymNode
 from torch.fx.experimental.symbolic_shapes import DimDynamic as _DimDynamic
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as _GuardOnDataDependentSymNode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as _ShapeEnv
+from torch.utils._sympy.functions import FloorDiv as _FloorDiv
 from torch.utils._sympy.value_ranges import ValueRanges as _ValueRanges
 
 from trueport.torch_internals.bounds import Bounds, narrowed, settled
 from trueport.torch_internals.examples import example_where
 from trueport.torch_internals.expressions import with_sizes
 from trueport.torch_internals.knowledge import Knowledge, forget_answers, forget_environment
+from trueport.torch_internals.multiples import without_floors
 from trueport.torch_internals.releases import example_sizes
 
 
@@ -52,6 +54,7 @@ class DecidingShapes(_ShapeEnv):
         """Of what is known here: the expressions that are 0 or more."""
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
+        self._by_floors: dict[tuple[sympy.Basic, int], sympy.Basic | None] = {}
         self._unnoted = False
         self._numbers: set[sympy.Symbol] = set()
         self._elsewhere, self._trying = False, False
@@ -161,6 +164,11 @@ class DecidingShapes(_ShapeEnv):
             if "NaN" not in str(failure):
                 raise
             return None  # torch's ranges know no `inf - x`, which a first round may ask before the inf is carried
+        if known is None and expr.has(_FloorDiv):
+            asked = (expr, self._version_counter)
+            if asked not in self._by_floors:
+                self._by_floors[asked] = self._known_by_floors(expr)
+            known = self._by_floors[asked]
         if known is not None or self._deciding or not isinstance(expr, (sympy.Eq, sympy.Ne)):
             return known
         one, other = (side for side in expr.args)
@@ -171,6 +179,25 @@ class DecidingShapes(_ShapeEnv):
             self._taken_as_one.add(size)
             self._on_guard(sympy.Eq(size, 1))
         return sympy.true if isinstance(expr, sympy.Eq) else sympy.false
+
+    def _known_by_floors(self, expr: Any) -> sympy.Basic | None:
+        """Whether an inequality of sizes holds that were rounded: what was padded to a multiple is no shorter."""
+        if isinstance(expr, sympy.And):
+            parts = [self._maybe_evaluate_static(part) for part in expr.args]
+            return sympy.false if sympy.false in parts else sympy.true if all(p == sympy.true for p in parts) else None
+        if not isinstance(expr, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge)):
+            return None
+        more, strict = expr.gts - expr.lts, int(isinstance(expr, (sympy.Lt, sympy.Gt)))
+        if not more.is_integer:
+            return None
+        if self._is_natural(more - strict):
+            return sympy.true
+        return sympy.false if self._is_natural(strict - 1 - more) else None
+
+    def _is_natural(self, expr: sympy.Expr) -> bool:
+        """Whether an integer is 0 or more, by the ranges of its symbols: it is above any number that is above -1."""
+        least, scale = without_floors(expr)
+        return bool(self.lowest(least) > -scale)
 
     # Torch's own method remembers its answers, and torch clears them through it.
     _maybe_evaluate_static.cache_clear = _ShapeEnv._maybe_evaluate_static.cache_clear  # type: ignore[attr-defined]
@@ -243,7 +270,7 @@ class DecidingShapes(_ShapeEnv):
         """Whether a number is 0 or more, by the ranges of its symbols and by what is known here."""
         expr = sympy.Integer(number) if isinstance(number, int) else number.node.expr
         known = (sympy.Integer(0), *self._never_negative)
-        return any(bool(self.lowest(sympy.expand(expr - part)) >= 0) for part in known)
+        return any(self._is_natural(expr - part) for part in known)
 
     def settled(self, test: sympy.Basic) -> bool | None:
         """What the tests around say of this one: that it holds, that it fails, or nothing."""

@@ -22,7 +22,7 @@ from trueport.capture.stops.places import Places, code_that_calls
 from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.texts import Message, OpenText
 from trueport.rewrite.running.runtime import TRACE
-from trueport.torch_internals import float_floor_division, floats_step_by_step
+from trueport.torch_internals import float_floor_division, floats_step_by_step, multiples_told
 from trueport.torch_internals.symbolic import counted, has_hint, is_integer, is_number, is_symbolic
 
 Method = Callable[..., Any]
@@ -69,7 +69,7 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
         for name, method in methods.items():
             setattr(kind, name, method)
     try:
-        with floats_step_by_step():
+        with floats_step_by_step(), multiples_told():
             yield
     finally:
         for kind, name, method in before:

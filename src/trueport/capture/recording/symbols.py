@@ -14,6 +14,7 @@ from trueport.capture.stops.places import Places
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
+from trueport.torch_internals.expressions import without_common_factor
 from trueport.torch_internals.symbolic import expr_of, number_kind, statement_of, symbol_behind
 
 
@@ -106,7 +107,8 @@ class Symbols:
             return nullcontext()
         return self.shapes.where(said if holds else sympy.Not(said))
 
-    def _note_decision(self, expr: sympy.Basic) -> None:
+    def _note_decision(self, decided: sympy.Basic) -> None:
+        expr = without_common_factor(decided)
         names = [self.size_symbols[s].name for s in expr.free_symbols if s in self.size_symbols]
         names += [self.number_symbols[s] for s in expr.free_symbols if s in self.number_symbols]
         by_user = self._places.decided_by_user()

@@ -124,13 +124,14 @@ class _Court:
         """Whether the model needs a relation between sizes, and not torch's own idea of a result alone: it does unless
         eager accepts sizes that break it and broadcast nothing. That two sizes are equal is not asked."""
         sides = judged.assumption.expr.args
+        open_ = [side for side in sides if side.free_symbols]
         symbols = {size.name: symbol for symbol, size in self._graph.size_symbols.items()}
         if not self._verified or all(side in self._graph.size_symbols for side in sides):
             return True
 
         def broadcasts(sizes: Sizes) -> bool:
             values = {symbols[name]: size for name, size in sizes.items()}
-            return any(n <= 1 for n in sizes.values()) or any(with_sizes(side, values) in (0, 1) for side in sides)
+            return any(n <= 1 for n in sizes.values()) or any(with_sizes(side, values) in (0, 1) for side in open_)
 
         return not self._accepted([sizes for sizes in judged.broken_by if not broadcasts(sizes)])
 
