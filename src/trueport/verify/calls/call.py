@@ -155,8 +155,8 @@ def _left_out(node: Node) -> str:
     if draws_random(node):
         return "draws random numbers"
     tensors = [*_values((node.args, tuple(node.kwargs.values()))), *node.outputs]
-    if any(isinstance(each, Value) and each.dtype.is_complex for each in tensors):
-        return "complex numbers"
+    if any(isinstance(each, Value) and each.dtype is torch.complex32 for each in tensors):
+        return "complex numbers of half precision"
     return ""
 
 
