@@ -19,7 +19,7 @@ from benchmarks.edges import kept, tables
 from benchmarks.edges.sweep import Swept, sweep
 from benchmarks.ops.samples import UNINITIALISED, operators
 
-VARIANTS = "float32 int64 int32 uint8 int8 bool float64 float16 bfloat16 int16".split()
+VARIANTS = "float32 int64 int32 uint8 int8 bool float64 float16 bfloat16 int16 complex64".split()
 _BATCH = 12
 
 

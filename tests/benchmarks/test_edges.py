@@ -12,7 +12,8 @@ from benchmarks.edges.sweep import Seen, Swept, sweep
 SAMPLE = [
     (
         "float32",
-        "add ceil copysign eq exp floor gather index_select mul nn.functional.gelu round sigmoid softmax tril where",
+        "add ceil copysign cumprod eq exp floor gather index_select mul nn.functional.gelu round sigmoid softmax tril "
+        "where",
     ),
     ("float16", "add cumprod floor_divide maximum mean round"),
     ("float64", "fmod nn.functional.interpolate/bilinear remainder softmax sum"),
@@ -20,6 +21,7 @@ SAMPLE = [
     ("int8", "add bitwise_xor eq maximum mul"),
     ("uint8", "add eq minimum mul"),
     ("bool", "logical_and logical_not any where"),
+    ("complex64", "abs add conj cumprod div eq exp matmul mul sqrt sum where"),
 ]
 
 

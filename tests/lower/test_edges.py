@@ -74,11 +74,16 @@ def test_quotients_of_half_precision_are_rounded_as_eager_does(dtype: torch.dtyp
         )
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_running_products_of_half_precision_come_back_from_infinity(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_running_products_come_back_from_infinity(dtype: torch.dtype) -> None:
     most = torch.finfo(dtype).max
     x = torch.tensor([[most, 4, 0.125, 0.5, 3], [1.01, 1.01, 1.01, 1.01, 1.01]], dtype=dtype)
-    check_edges(lambda x: x.cumprod(1), x, rtol=0)
+    check_edges(lambda x: x.cumprod(1), x, rtol=1e-6 if dtype is torch.float32 else 0)
+
+
+def test_running_products_of_complex_numbers_come_back_from_infinity() -> None:
+    x = torch.tensor([[1e30, 1.0], [1e30, 2.0], [1e-30, 0.0], [2.0, 1.0]])
+    check_edges(lambda x: torch.view_as_real(torch.view_as_complex(x).cumprod(0)), x, rtol=1e-6)
 
 
 def test_gamma_functions_at_their_poles_and_beside_zero() -> None:

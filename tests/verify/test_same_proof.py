@@ -11,8 +11,13 @@ from torch import nn
 
 import trueport
 from tests.verify.onnx_models import FLOAT, helper, port, write
+from trueport.capture.effects.state import StateMode
+from trueport.capture.graph import Graph
+from trueport.capture.trace import capture
 from trueport.load.request import make_job
+from trueport.lower.table import is_leaf
 from trueport.verify.check import Check, check_model
+from trueport.verify.inputs.planned import work_at
 from trueport.verify.inputs.work import Growth, Watched, Work
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import Budget, Options
@@ -111,6 +116,56 @@ def test_a_loop_that_no_free_size_lengthens_costs_no_more_on_a_large_batch() -> 
     report = trueport.check(Steps().eval(), (torch.tensor([2, 3]),), dynamic_shapes=({0: "batch"},))
     assert {0, 67} <= {check.sizes["batch"] for check in report.checks}
     assert len(report.checks) > 10
+
+
+def test_a_graph_tells_how_its_work_grows_as_runs_do() -> None:
+    """Without a run; and not where a branch or a loop, or a size of the data's, decides what is done."""
+
+    class Attends(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.one, self.two = nn.Linear(32, 96), nn.Linear(32, 32)
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            q, k, v = self.one(x).chunk(3, -1)
+            return self.two((q @ k.transpose(1, 2)).softmax(-1) @ v)
+
+    layers = Attends().eval()
+
+    def captured(model: nn.Module, *args: torch.Tensor, names: dict[int, str]) -> Graph:
+        return capture(make_job(model, args, {}, dynamic_shapes=(names,)), is_leaf, StateMode.REFUSE)
+
+    planned = work_at(captured(layers, torch.randn(2, 16, 32), names={0: "batch", 1: "length"}))
+    assert planned is not None
+
+    def counted(batch: int, length: int) -> Work:
+        with torch.no_grad(), Watched() as watched:
+            layers(torch.randn(batch, length, 32))
+        return watched.work
+
+    for name, sizes in (("batch", (4, 16)), ("length", (2, 32))):
+        now, larger = planned({"batch": 2, "length": 16}), planned(dict(zip(("batch", "length"), sizes, strict=True)))
+        assert now is not None
+        assert larger is not None
+        by_graph = now.grown({name: (larger, 2.0)}).growths[name]
+        by_runs = counted(2, 16).grown({name: (counted(*sizes), 2.0)}).growths[name]
+        assert by_graph.rounds == by_runs.rounds == 0
+        assert abs(by_graph.data - by_runs.data) < 0.05
+
+    class Loops(nn.Module):
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            for row in x:
+                x = x + row
+            return x
+
+    class Chooses(nn.Module):
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            return x[x > 0] * 2
+
+    assert work_at(captured(Loops(), torch.randn(3, 4), names={0: "rows"})) is None
+    chooses = work_at(captured(Chooses(), torch.randn(3, 4), names={0: "rows"}))
+    assert chooses is None or chooses({"rows": 3}) is None
 
 
 def test_a_few_tokens_beside_a_large_state_are_counted() -> None:

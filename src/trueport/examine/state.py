@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import is_
 from typing import Any
 
@@ -42,20 +44,13 @@ class _Cell:
 
     def written(self) -> list[str]:
         now, before = self.items, self.before
-        if self._is_untouched():
+        if _untouched((self,)):
             return []
         if not isinstance(now, dict):
             return [] if _same_items(list(now), before) else [self.name]
         changed = [k for k in {**before, **now} if k not in before or k not in now or not _same(now[k], before[k])]
         by_entry = not self.name or self.name.endswith(".")
         return [f"{self.name}{key}" if by_entry else self.name for key in changed]
-
-    def _is_untouched(self) -> bool:
-        """The answer for nearly every cell after nearly every call, and a model has thousands: so no Python in it."""
-        now, before = self.items, self.before
-        if len(now) != len(before) or not all(map(is_, now, before)):
-            return False
-        return not isinstance(now, dict) or all(map(is_, now.values(), before.values()))
 
     def put_back(self) -> None:
         if not self.written():
@@ -110,9 +105,11 @@ class Snapshot:
 
     def written(self) -> tuple[str, ...]:
         """Names of the attributes, buffers and parameters that differ from what they were."""
-        names = [tensor.name for tensor in self.tensors if tensor.was_written()]
-        for cell in self._cells:
-            names += cell.written()
+        names: list[str] = []
+        if not _unwritten(self.tensors):
+            names += [tensor.name for tensor in self.tensors if tensor.was_written()]
+        if not _untouched(self._cells):
+            names += [name for cell in self._cells for name in cell.written()]
         return tuple(dict.fromkeys(name for name in names if name.rpartition(".")[2] not in _BOOKKEEPING))
 
     def countable(self) -> dict[str, Any]:
@@ -133,10 +130,12 @@ class Snapshot:
     def put_back(self) -> None:
         """Make the model what it was. A mode that watches the model does not see it."""
         with outside_all_modes():
-            for cell in self._cells:
-                cell.put_back()
+            if not _untouched(self._cells):
+                for cell in self._cells:
+                    cell.put_back()
             self.put_back_gradients()
-            self.tensors = [tensor.put_back() for tensor in self.tensors]
+            if not _unwritten(self.tensors):
+                self.tensors = [tensor.put_back() for tensor in self.tensors]
 
     def put_back_gradients(self) -> None:
         """What `backward()` in forward adds to them; no call reads them, so they count as nothing written."""
@@ -189,6 +188,29 @@ class Snapshot:
             self._cells.append(_Cell(f"{name}.", vars(value)))
             for key, item in vars(value).items():
                 self._look(item, f"{name}.{key}", "attribute")
+
+
+def _untouched(cells: Sequence[_Cell]) -> bool:
+    """The answer after nearly every call, and a model has thousands of cells: so all of them in one go."""
+    now, before = [cell.items for cell in cells], [cell.before for cell in cells]
+    held, was = ([each for each in side if isinstance(each, dict)] for side in (now, before))
+    return (
+        list(map(len, now)) == list(map(len, before))
+        and all(map(is_, chain.from_iterable(now), chain.from_iterable(before)))
+        and all(map(is_, _values(held), _values(was)))
+    )
+
+
+def _values(dicts: Iterable[dict[Any, Any]]) -> Iterator[Any]:
+    return chain.from_iterable(map(dict.values, dicts))
+
+
+def _unwritten(tensors: Sequence[StateTensor]) -> bool:
+    """The same for tensors; one that holds a NaN is looked at more closely."""
+    return all(each.version is None or write_count(each.tensor) == each.version for each in tensors) and all(
+        each.copy is None or (each.tensor.dtype is each.copy.dtype and torch.equal(each.tensor, each.copy))
+        for each in tensors
+    )
 
 
 def _same_items(now: list[Any], before: list[Any]) -> bool:

@@ -41,7 +41,7 @@ from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.values import small_content
-from trueport.verify.inputs.work import Work, nodes_of
+from trueport.verify.inputs.work import Growth, Work, WorkAt, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
@@ -60,6 +60,8 @@ _AT_ONCE = 3
 """No input that is not needed takes more than this part of what is left."""
 _GROWN = 4
 """Of how many free sizes it is seen how the work grows with them."""
+_WORTH_PLANNING = 10_000
+"""From so many units of work on it is less work to count the distinct calls of the graph than to run them all."""
 _DTYPE_OF_NOTHING = "the dtype of nothing"
 SEARCHED = "searched for"
 
@@ -163,7 +165,9 @@ def check_opened(
         insight.locate,
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
-    check = Check(job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from)
+    check = Check(
+        job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from, insight.work_at
+    )
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn, _AT_LEAST)
         if insight.unreached is not None and not check.failed():
@@ -192,6 +196,7 @@ class Check:
     budget: Budget
     seed: int = 0
     promised_from: int = 0
+    work_at: WorkAt | None = None
     checked: list[AgreedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
@@ -226,10 +231,10 @@ class Check:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
         watched = reference.watch(values)
-        larger = dict(self._larger_runs(values))
+        growths = self._growths(values)
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
-        self.work = replace(reference.work.grown(larger), nodes=nodes)
+        self.work = replace(reference.work, growths=growths, nodes=nodes)
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
@@ -241,29 +246,47 @@ class Check:
             trusts_offsets=watched.trusts_offsets,
         )
 
-    def _larger_runs(self, values: Sequence[object]) -> Iterator[tuple[str, tuple[Work, float]]]:
-        """Of the first free sizes, each by itself half as large again: the work, and how many times the example's."""
+    def _growths(self, values: Sequence[object]) -> Mapping[str, Growth]:
+        """How the work grows with each of the first free sizes: by what the captured program says, where a run is much
+        work, or by runs."""
+        reference, leaves = self.comparer.reference, self.job.leaves
+        if self.work_at is not None and reference.work.units > _WORTH_PLANNING:
+            now, larger = self.work_at(self.example), self._larger(values, self.work_at)
+            if now is not None and len(larger) == len(self._grown_sizes(values)):
+                return now.grown(larger).growths
+        larger = self._larger(values, lambda sizes: reference.watch_larger(resized(leaves, values, sizes)))
+        return reference.work.grown(larger).growths
+
+    def _larger(self, values: Sequence[object], work_at: WorkAt) -> dict[str, tuple[Work, float]]:
+        """By free size, the work where it alone is larger, and how many times the example's it is then."""
+        found = {name: (work_at(sizes), ratio) for name, sizes, ratio in self._grown_sizes(values)}
+        return {name: (work, ratio) for name, (work, ratio) in found.items() if work is not None}
+
+    def _grown_sizes(self, values: Sequence[object]) -> list[tuple[str, dict[str, int], float]]:
+        """Each of the first free sizes by itself half as large again, where there is room for it."""
         room = Room(self.job.leaves, values)
+        found = []
         for group in self.groups[:_GROWN]:
             larger = group.example + max(1, group.example // 2)
             sizes = {**self.example, **group.assign(larger)}
             if group.admits(larger) and room.admits(sizes):
-                work = self.comparer.reference.watch_larger(resized(self.job.leaves, values, sizes))
-                if work is not None:
-                    yield group.names[0], (work, larger / max(group.example, 1))
+                found.append((group.names[0], sizes, larger / max(group.example, 1)))
+        return found
 
     def _compare_on_drawn(self, drawn: Iterator[Drawn], at_least: int) -> None:
         """As many as the budget has, and those that no check can do without."""
         left = self.budget.of_inputs(self.work)
         needed = float(self.budget.needed_units)
         tried: set[object] = set()
+        enough = False
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         for candidate in self._worth_trying(drawn):
             if self.failed():
                 break
             cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
             allowed = self.tried < self.budget.needed and needed > 0
-            missing = allowed and not self._is_enough(at_least, _OTHER_VALUES)
+            enough = enough or self._is_enough(at_least, _OTHER_VALUES)
+            missing = allowed and not enough
             if not (missing or candidate.wanted):
                 if len(self.checked) >= self.budget.inputs or self.work.compared() > left:
                     break

@@ -25,6 +25,7 @@ from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.arms import ArmCheck
 from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
+from trueport.verify.inputs.planned import work_at
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
@@ -88,6 +89,7 @@ def check_exported(
             admits=judged.admits,
             working_dtypes=_floats_of(graph),
             steps=moved_steps(graph, by_name, graph.output_names, options.seed),
+            work_at=work_at(graph),
             locate=locate,
             unreached=unreached,
         ),

@@ -31,3 +31,31 @@ def test_no_number_is_no_better_than_infinity() -> None:
     largest = torch.full((4,), torch.finfo(torch.float32).max)
     assert differing(torch.exp(x), largest, Exactness.SMOOTH, 0, again_of(torch.exp, x)) is None
     assert differing(torch.exp(x), largest * torch.nan, Exactness.SMOOTH, 0, again_of(torch.exp, x)) is not None
+
+
+def test_a_part_of_a_complex_number_is_as_exact_as_the_number() -> None:
+    """A product of complex numbers is a difference of products: what is left of it has the error of what was there."""
+    x = torch.tensor([1000 + 1000j, 3 - 4j], dtype=torch.complex64)
+
+    def by_itself(z: torch.Tensor) -> torch.Tensor:
+        return z * z.conj()
+
+    right, again = by_itself(x), again_of(by_itself, x)
+    rounded = right + torch.tensor([0.5j, 0j], dtype=torch.complex64)
+    assert differing(right, rounded, Exactness.SMOOTH, 0, again) is None
+    for wrong in (right.conj() + 1j * right.abs() / 100, -right, right.real + 100j):
+        found = differing(right, wrong.to(torch.complex64), Exactness.SMOOTH, 0, again)
+        assert found is not None
+        assert found.shape == right.shape
+    assert differing(x, rounded, Exactness.EXACT, 0, again) is not None
+
+
+def test_an_infinite_number_is_one_whatever_its_other_part() -> None:
+    infinite = torch.tensor([complex(torch.inf, torch.nan)] * 3, dtype=torch.complex64)
+    finite, none = torch.ones_like(infinite), torch.full_like(infinite, torch.nan)
+    again = again_of(torch.clone, infinite)
+    other = torch.tensor([complex(1.0, -torch.inf)] * 3, dtype=torch.complex64)
+    assert differing(infinite, other, Exactness.SMOOTH, 0, again) is None
+    assert differing(infinite, finite, Exactness.SMOOTH, 0, again) is not None
+    assert differing(infinite, none, Exactness.SMOOTH, 0, again) is not None
+    assert differing(finite, none, Exactness.SMOOTH, 0, again) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 
 import trueport
 from trueport.diagnostics.base import Diagnostic
+from trueport.lower.complex import numbers
 
 A = torch.ops.aten
 FLOAT, INT32, INT64 = 1, 6, 7
@@ -148,6 +150,26 @@ def test_a_planted_fault_is_found_at_its_line(
     assert found.where.line == at
     assert name in found.message
     assert any("operands:" in fact for fact in found.seen)
+
+
+class Conjugates(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.view_as_complex(x).conj_physical())
+
+
+def conjugate_up_to_four(op: Any, z: Any) -> Any:
+    """Beyond four the sign stays."""
+    turned = op.Mul(z.pairs, op.const([1, -1], z.pairs.element))
+    return replace(z, pairs=op.Where(op.Greater(op.Abs(z.pairs), op.const(4.0, z.pairs.element)), z.pairs, turned))
+
+
+def test_a_planted_fault_of_complex_numbers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUEPORT_CACHE", "off")
+    assert not found_at_the_call(Conjugates(), (torch.rand(3, 2),), {})
+    monkeypatch.setitem(numbers._TRANSLATIONS, "aten::conj_physical", conjugate_up_to_four)
+    (found,) = found_at_the_call(Conjugates(), (torch.rand(3, 2),), {})
+    assert found.is_error
+    assert "conj_physical" in found.message
 
 
 RIGHT = [each[:2] for each in PLANTED if each[-1] not in ("floor_divide", "relu")]

@@ -32,7 +32,10 @@ class Net(nn.Module):
         return self.function(*args)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e5m2])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.complex64, torch.complex128],
+)
 def test_edge_values_are_of_their_level(dtype: torch.dtype) -> None:
     for level in Level:
         values = edge_values(dtype, level)
@@ -164,6 +167,21 @@ def test_extreme_magnitudes_are_a_warning() -> None:
     (found,) = [diagnostic for diagnostic in report.diagnostics if diagnostic.code == "TP812"]
     assert found.weight.value == "warning"
     assert report.verified
+
+
+def test_parts_of_complex_numbers_meet_each_other() -> None:
+    """Zeros of either sign, halves, large beside small; and each call on complex numbers is run."""
+    values = set(map(str, edge_values(torch.complex64, Level.ORDINARY).tolist()))
+    assert {"(-0-0j)", "(0.5-1.5j)", "(-0+100.5j)", "(-3+8j)"} <= values
+
+    def turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = torch.view_as_complex(x) * torch.view_as_complex(y).conj()
+        return torch.view_as_real(z / (z.abs() + 1)).sum(1)
+
+    report = trueport.check(Net(turned).eval(), (torch.randn(3, 4, 2), torch.randn(3, 4, 2)))
+    assert report.calls is not None
+    assert not report.calls.not_run
+    assert report.calls.equal == report.calls.distinct >= 4
 
 
 def test_what_is_not_run_is_said() -> None:

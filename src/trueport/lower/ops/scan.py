@@ -35,7 +35,10 @@ def cumsum(op: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = N
 @op("aten::cumprod")
 def cumprod(op: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    return _total(op, op.cast(self, op.result.dtype), dim, 1, lambda op, total, x: op.Mul(total, x))
+    x = op.cast(self, op.result.dtype)
+    if x.element == ir.DataType.FLOAT:  # carried in float64, as eager does: it may come back from beyond the largest
+        x = op.cast(x, ir.DataType.DOUBLE)
+    return _total(op, x, dim, 1, lambda op, total, x: op.Mul(total, x))
 
 
 @op("aten::logcumsumexp")

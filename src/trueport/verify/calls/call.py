@@ -158,8 +158,8 @@ def _left_out(node: Node) -> str:
     if reads_by_integers(node):
         return "its integers tell eager where to read, so that drawn ones could end the process"
     tensors = [*_values((node.args, tuple(node.kwargs.values()))), *node.outputs]
-    if any(isinstance(each, Value) and each.dtype.is_complex for each in tensors):
-        return "complex numbers"
+    if any(isinstance(each, Value) and each.dtype is torch.complex32 for each in tensors):
+        return "complex numbers of half precision"
     return ""
 
 

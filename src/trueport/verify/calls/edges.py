@@ -29,6 +29,9 @@ _EXTREME = (
     2.0**23 - 0.5, 2.0**23 + 1, 2.0**24, 2.0**24 + 1, 2.0**24 + 2, 2.0**31, 2.0**31 - 1, 2.0**32, 2.0**53, 2.0**53 + 1,
     2.0**53 - 1, 2.0**62, 2.0**63, 2.0**64, 1e10, 1e18, 1e30, 1e-6, 1e-10, 1e-30, 1e-38, 3e37, 1e200, 1e-200,
 )  # fmt: skip
+_PARTS = (0.0, 0.5, 1.0, 1.5, 3.0, 0.1, 8.0, 100.5)
+_EXTREME_PARTS = (1e10, 1e18, 1e-10, 1e-30, 1e-38)
+"""Of complex numbers: each with each, of either sign, are many already."""
 _POWERS = (2, 4, 5, 7, 8, 15, 16, 24, 31, 32, 33, 52, 53, 62, 63)
 
 
@@ -37,6 +40,8 @@ def edge_values(dtype: torch.dtype, level: Level) -> torch.Tensor:
     """Those of one level, sorted; integers have no extreme ones, for they are exact."""
     if dtype is torch.bool:
         return torch.tensor([False, True] if level is Level.ORDINARY else [], dtype=dtype)
+    if dtype.is_complex:
+        return _complex(dtype, level)
     if not dtype.is_floating_point:
         return _integers(dtype) if level is Level.ORDINARY else torch.empty(0, dtype=dtype)
     facts = torch.finfo(dtype)
@@ -54,7 +59,9 @@ def edge_values(dtype: torch.dtype, level: Level) -> torch.Tensor:
 
 
 def level_of(values: torch.Tensor) -> torch.Tensor:
-    """The level of each element."""
+    """The level of each element; a complex number is as far from everyday as either part."""
+    if values.is_complex():
+        return level_of(torch.view_as_real(values.resolve_conj())).amax(-1)
     if not values.is_floating_point():
         return torch.zeros(values.shape, dtype=torch.int64)
     wide = values.double() if values.element_size() > 1 else values.float().double()
@@ -66,8 +73,8 @@ def level_of(values: torch.Tensor) -> torch.Tensor:
 
 
 def within(values: torch.Tensor, known: Range) -> torch.Tensor:
-    """Those that the model can give; the ends of a narrow range of integers too."""
-    if values.dtype is torch.bool or not values.numel():
+    """Those that the model can give; the ends of a narrow range of integers too. Complex numbers have no order."""
+    if values.dtype is torch.bool or values.is_complex() or not values.numel():
         return values
     if values.is_floating_point():
         wide = values.double() if values.element_size() > 1 else values.float().double()
@@ -82,6 +89,19 @@ def every_value(dtype: torch.dtype) -> torch.Tensor:
     """All of an 8-bit dtype."""
     facts = torch.iinfo(dtype)
     return torch.arange(facts.min, facts.max + 1, dtype=torch.int16).to(dtype)
+
+
+def _complex(dtype: torch.dtype, level: Level) -> torch.Tensor:
+    """Pairs of parts, at least one of which is of this level."""
+    facts = torch.finfo(dtype)
+    usual, rare = [*_PARTS], [0.0, 1.5]
+    extreme = [*_EXTREME_PARTS, facts.max, facts.max**0.5, facts.smallest_normal]
+    parts = {Level.ORDINARY: usual, Level.EXTREME: [*rare, *extreme], Level.NONFINITE: [*rare, torch.inf]}[level]
+    signed = [sign * part for part in parts for sign in (1.0, -1.0)]
+    signed += [torch.nan] if level is Level.NONFINITE else []
+    pairs = torch.tensor([[one, other] for one in signed for other in signed], dtype=dtype.to_real())
+    found = torch.view_as_complex(pairs)
+    return found[level_of(found) == level]
 
 
 def _integers(dtype: torch.dtype) -> torch.Tensor:

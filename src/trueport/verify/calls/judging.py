@@ -6,7 +6,12 @@
 3. Sums may differ in the last digits of the sum of magnitudes, which the same operator gives on the magnitudes.
 4. Other functions may differ by what the dtype allows everywhere else (`compare.py`).
 
-NaN and infinities are to be where eager has them. In 2 to 4, an answer is right too that is no farther from the truth
+5. Either part of a complex number is as exact as the number is large, in 2 to 4: a product is a difference of products.
+   What is only moved, chosen or negated is exact part by part. Beyond the dtype any answer is right that is no finite
+   number: an infinite part makes the next product infinite or none, by how it is written.
+
+NaN and infinities are to be where eager has them; a complex number with an infinite part is infinite, whatever the
+other part is, and one with a NaN is none. In 2 to 4, an answer is right too that is no farther from the truth
 than eager's own, by the same call in float64. Of elements by themselves, so is what eager gives in another company of
 them (`run.py`).
 """
@@ -41,33 +46,60 @@ def differing(
     it is made of many, so that it is as exact as the largest are."""
     if expected.numel() == 0:
         return None
-    if not expected.is_floating_point():
+    if not (expected.is_floating_point() or expected.is_complex()):
         wrong = _bits(expected) != _bits(got)
         return wrong if bool(wrong.any()) else None
+    wrong_parts = _differing(expected, got, exactness, at, again, mixes, position_error)
+    return wrong_parts.any(-1) if wrong_parts is not None and expected.is_complex() else wrong_parts
+
+
+def _differing(
+    expected: torch.Tensor,
+    got: torch.Tensor,
+    exactness: Exactness,
+    at: int,
+    again: Again,
+    mixes: bool,
+    position_error: float,
+) -> torch.Tensor | None:
+    """The same of floats; of complex numbers, by part."""
     right, given = as_float64(expected), as_float64(got)
-    error = _error(right, given)
     if exactness is Exactness.EXACT:
-        wrong = error > 0
+        wrong = _error(right, given) > 0
         return wrong if bool(wrong.any()) else None
-    wrong = error > _allowed(expected.dtype, right, exactness) + position_error
+    dtype = expected.dtype.to_real()
+    if expected.is_complex():
+        right, given = _without_lost_parts(right), _without_lost_parts(given)
+    error = _error(right, given)
+    size = _sizes(right, expected.is_complex())
+    wrong = error > _allowed(dtype, size, exactness) + position_error
     if mixes:
-        wrong &= error > tolerance_for(expected.dtype).allowed(right)
+        wrong &= error > tolerance_for(dtype).allowed(size)
     if not bool(wrong.any()):
         return None
     if exactness is Exactness.SUMS and (sums := again(torch.abs)) is not None:
-        magnitude = as_float64(sums[at])
-        slack = tolerance_for(expected.dtype).relative * torch.where(magnitude.isfinite(), magnitude, 0.0)
+        magnitude = as_float64(sums[at].abs())
+        if expected.is_complex():
+            magnitude = magnitude.unsqueeze(-1)
+        slack = tolerance_for(dtype).relative * torch.where(magnitude.isfinite(), magnitude, 0.0)
         overflows = ~magnitude.isfinite()  # the order of the additions decides whether the sum is infinite on its way
         wrong &= (error > slack) & ~overflows
-    for widened in (_widened, _all_widened) if expected.dtype is not torch.float64 else ():
-        if bool(wrong.any()) and (truth := again(widened)) is not None and truth[at].shape == right.shape:
+    for widened in (_widened, _all_widened) if dtype is not torch.float64 else ():
+        if bool(wrong.any()) and (truth := again(widened)) is not None and truth[at].shape == expected.shape:
             exact = as_float64(truth[at])
+            if exact.shape != right.shape:
+                continue
+            exact = _without_lost_parts(exact) if expected.is_complex() else exact
             own, theirs = _error(right, exact), _error(given, exact)
             # Beyond the dtype both are infinite, and a sum may be on its way there; no number at all is not. Where
             # eager is infinite and the truth is not, only the truth is better.
-            own = torch.where(own.isfinite() | (exact.abs() > torch.finfo(expected.dtype).max), own, 0.0)
-            near = theirs <= torch.maximum(1.5 * own, _allowed(expected.dtype, exact, exactness))
-            wrong &= ~near | (given.isnan() & ~exact.isnan())
+            own = torch.where(own.isfinite() | (exact.abs() > torch.finfo(dtype).max), own, 0.0)
+            near = theirs <= torch.maximum(1.5 * own, _allowed(dtype, _sizes(exact, expected.is_complex()), exactness))
+            if expected.is_complex():
+                near |= (_sizes(exact, True) > torch.finfo(dtype).max) & ~given.isfinite()
+            else:
+                near &= ~given.isnan() | exact.isnan()
+            wrong &= ~near
     if bool(wrong.any()) and exactness is Exactness.SMOOTH:
         wrong &= error > _conditioned(right, at, again)
     return wrong if bool(wrong.any()) else None
@@ -87,27 +119,42 @@ def _conditioned(right: torch.Tensor, at: int, again: Again) -> torch.Tensor:
     moved = torch.zeros_like(right)
     for steps, in_turn in ((2, False), (-2, False), (2, True), (-2, True)):
         other = again(functools.partial(_moved, steps=steps, in_turn=in_turn))
-        if other is not None and other[at].shape == right.shape:
-            apart = _error(right, as_float64(other[at]))
+        if other is not None and (found := as_float64(other[at])).shape == right.shape:
+            apart = _error(right, found)
             moved = torch.maximum(moved, torch.where(apart.isfinite(), 4 * apart, 0.0))
     return moved
 
 
 def _moved(operand: torch.Tensor, steps: int, in_turn: bool) -> torch.Tensor:
     """Each element by so many of its last digits, all the same way or now up, now down."""
-    if not operand.is_floating_point() or operand.element_size() < 2:
+    if not (operand.is_floating_point() or operand.is_complex()) or operand.element_size() < 2:
         return operand
     way = torch.arange(operand.numel()).reshape(operand.shape) * 7 % 5 % 2 * 2 - 1 if in_turn else 1
-    return (operand * (1 + way * steps * torch.finfo(operand.dtype).eps)).to(operand.dtype)
+    by = steps * torch.finfo(operand.dtype).eps
+    turned = by * 1j if operand.is_complex() and in_turn else by  # across, too
+    return (operand * (1 + way * turned)).to(operand.dtype)
 
 
 def _widened(operand: torch.Tensor) -> torch.Tensor:
+    if operand.is_complex():
+        return operand.to(torch.complex128)
     return as_float64(operand) if operand.is_floating_point() else operand
 
 
 def _all_widened(operand: torch.Tensor) -> torch.Tensor:
     """Integers too, of which eager makes floats itself: its cosh of an int8 is that of a float32."""
-    return operand if operand.dtype is torch.bool else as_float64(operand)
+    return operand if operand.dtype is torch.bool or operand.is_complex() else as_float64(operand)
+
+
+def _sizes(right: torch.Tensor, is_complex: bool) -> torch.Tensor:
+    """How large each element is; of a part of a complex number, how large the number is."""
+    return torch.hypot(right[..., 0], right[..., 1]).unsqueeze(-1).expand(right.shape) if is_complex else right
+
+
+def _without_lost_parts(parts: torch.Tensor) -> torch.Tensor:
+    """An infinite number is the same whatever its other part, and one with a NaN is none."""
+    infinite, none = (each.any(-1, keepdim=True) for each in (parts.isinf(), parts.isnan()))
+    return torch.where(infinite, math.inf, torch.where(none, math.nan, parts))
 
 
 def _error(right: torch.Tensor, given: torch.Tensor) -> torch.Tensor:

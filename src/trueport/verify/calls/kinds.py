@@ -95,6 +95,8 @@ _EXACT = names(
     "amax amin max min aminmax argmax argmin any all cummax cummin sort argsort msort topk kthvalue mode median "
     "nanmedian count_nonzero hardshrink"
 )
+_INEXACT_OF_COMPLEX = names("abs absolute sgn")
+"""A length is a root, and no change of a sign."""
 _ADDING = names("index_put _unsafe_index_put put")
 """Those that move elements, or are told to add them (`accumulate`)."""
 _ARITHMETIC = names(
@@ -195,10 +197,15 @@ def exactness_of(node: Node, result: Value) -> Exactness:
         return Exactness.ARITHMETIC
     if name in _ADDING and named_arguments(node).get("accumulate"):
         return Exactness.SUMS
+    of_complex = any(isinstance(each, Value) and each.dtype.is_complex for each in named_arguments(node).values())
+    if of_complex and name in _INEXACT_OF_COMPLEX:
+        return Exactness.SMOOTH
     if name in _EXACT or kind is OperatorKind.MOVING:
         return Exactness.EXACT
     if name in _LINEAR_SUMS:
         return Exactness.SUMS
+    if of_complex:  # a product of two is four products and a difference
+        return Exactness.SMOOTH
     return Exactness.ARITHMETIC if name in _ARITHMETIC else Exactness.SMOOTH
 
 

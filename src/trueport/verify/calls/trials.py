@@ -10,7 +10,7 @@ import itertools
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -132,7 +132,7 @@ class _Draw:
             return within(every_value(dtype), known)
         found = [within(edge_values(dtype, level), known) for level in levels]
         if few:
-            found.append(within(edge_values(dtype, Level.ORDINARY), known)[:: 7 if dtype.is_floating_point else 11][:6])
+            found.append(within(edge_values(dtype, Level.ORDINARY), known)[:: 7 if _has_parts(dtype) else 11][:6])
             found.append(within(_tensor([0, 1, -1, 2.5], dtype), known))
         values = torch.cat(found)
         if not len(values):
@@ -156,7 +156,7 @@ class _Draw:
         dtype = values.dtype
         if "polynomial" in self.name and at == 1:  # eager counts up to the order
             return torch.arange(6).to(dtype)
-        if dtype.is_floating_point or dtype is torch.bool:
+        if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
             return values
         divides = self.name in ("div", "divide", "floor_divide", "remainder", "fmod", "__rdiv__")
         numbers = values.tolist()
@@ -328,8 +328,9 @@ class _Draw:
         if level is Level.ORDINARY:
             masked = ["lowest", "half lowest", "-1e9"] if self.name in MASKED else []
             infinite = ["half -inf", "-inf"] if operand.known.infinite and self.name in MASKED else []
-            return [*_FAMILIES, *masked, *infinite]
-        if not operand.value.dtype.is_floating_point or (level is Level.EXTREME and "prod" in self.name):
+            back = ["there and back"] if self.name == "cumprod" and _has_parts(operand.value.dtype) else []
+            return [*back, *_FAMILIES, *masked, *infinite]
+        if not _has_parts(operand.value.dtype) or (level is Level.EXTREME and "prod" in self.name):
             return []  # whether a long product overflows on its way depends on the order of its factors
         if level is Level.EXTREME:  # the mean of 1e16 and -1e16 is what is left of rounding
             return ["huge", "tiny"] if self.name.startswith(("var", "std")) else ["huge", "tiny", "edges"]
@@ -362,6 +363,9 @@ class _Draw:
         dtype, known = operand.value.dtype, operand.known
         if dtype is torch.bool:
             return _bool_line(family, count)
+        if dtype.is_complex:
+            parts = self._complex_line(dtype, family, count)
+            return torch.complex(*parts).to(dtype)
         if not dtype.is_floating_point:
             return self._integer_line(operand, family, count)
         wide = self._float_line(dtype, family, count)
@@ -371,6 +375,12 @@ class _Draw:
         low, high = max(known.low, -most), min(known.high, most)
         finite = wide.isfinite()
         return torch.where(finite, wide.clamp(low, high), wide).to(dtype)
+
+    def _complex_line(self, dtype: torch.dtype, family: str, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Both parts of one family; what is drawn by a rule is turned, so that one is not the other."""
+        part = dtype.to_real()
+        real, imaginary = (self._float_line(part, family, count) for _ in range(2))
+        return real, imaginary if family == "equal" else imaginary.roll(1)
 
     def _float_line(self, dtype: torch.dtype, family: str, count: int) -> torch.Tensor:
         facts = torch.finfo(dtype)
@@ -397,6 +407,8 @@ class _Draw:
                 return torch.where(at == count - 1, 1.0, 0.0).double()
             case "large":
                 return normal * 100
+            case "there and back":  # in whatever a running product is carried
+                return torch.where(at < count // 2, 1e3, 1e-3).double()
             case "lowest":
                 return torch.full((count,), facts.min, dtype=torch.float64)
             case "half lowest":
@@ -459,7 +471,7 @@ class _Draw:
     # Whole tensors
 
     def whole_tensors(self) -> Iterator[Trial]:
-        has_float = any(o.value.dtype.is_floating_point and o.constant is None for o in self.call.operands)
+        has_float = any(_has_parts(o.value.dtype) and o.constant is None for o in self.call.operands)
         for number, sizes in enumerate(self._size_variants()):
             elements = sum(math.prod(shape_of(o.value, sizes)) for o in self.call.operands)
             if elements > (_LARGEST if number else _OWN_ELEMENTS):
@@ -516,6 +528,11 @@ class _Draw:
             made = {"zeros": torch.zeros(count).bool(), "equal": torch.ones(count).bool()}
             found = made.get(family, torch.rand(count, generator=self.random) < 0.6)
             return found.reshape(shape)
+        if dtype.is_complex:
+            part = replace(operand, value=Value(dtype.to_real(), operand.value.shape))
+            real, imaginary = (self._moderate(at, part, shape, family, sizes) for _ in range(2))
+            turned = imaginary.reshape(-1).roll(1).reshape(shape)
+            return torch.complex(real.double(), turned.double()).to(dtype)
         if not dtype.is_floating_point:
             return self._whole_numbers(at, operand, shape, family, sizes)
         if family == "distinct":
@@ -630,6 +647,10 @@ def _distinct_along(axis: int, shape: tuple[int, ...], bound: int, family: str) 
     return ((bound - 1 - along) % bound).reshape(form).expand(shape).contiguous()
 
 
+def _has_parts(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
 def _is_size(symbol: sympy.Symbol) -> bool:
     return bool(symbol.is_integer and symbol.is_nonnegative)
 
@@ -640,6 +661,8 @@ def _clamped(number: float, low: float, high: float) -> float:
 
 def _tensor(numbers: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
     wide = torch.tensor(numbers, dtype=torch.float64)
+    if dtype.is_complex:
+        return torch.complex(wide, wide.roll(1)).to(dtype)
     if not dtype.is_floating_point:
         low = 0 if dtype in (torch.uint8, torch.bool) or "uint" in str(dtype) else -1
         return torch.tensor([max(low, int(number)) for number in numbers]).to(dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -115,6 +115,10 @@ class Work:
         return replace(self, growths=found)
 
 
+WorkAt = Callable[[Mapping[str, int]], Work | None]
+"""The work at free sizes by name; None where that cannot be said."""
+
+
 def _power(base: float, exponent: float) -> float:
     """Beyond any number where a row more doubles the work."""
     try:
@@ -123,53 +127,37 @@ def _power(base: float, exponent: float) -> float:
         return math.inf
 
 
-class Watched(EagerMode):
-    """Counts a run of eager, and notes the numbers by which its operators decide."""
+class Counted(EagerMode):
+    """Counts a run of eager."""
 
-    def __init__(self, inputs: Iterable[object] = ()) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._computed = {id(value) for value in inputs}
-        """Tensors that inputs or their sizes have a part in: the numbers in them are none of the model's own. What an
-        operator makes is put in or out, since it may have the id of one that is gone."""
         self._data = 0.0
         self._operators = 0
-        self.numbers: dict[float, None] = {}
-        """What values are compared with, in the order in which they were met."""
-        self.tables: dict[int, None] = {}
-        """How many rows there are to look up."""
         self._parts_of_another = False
-        self.reads_integers = False
-        """Whether Python reads integers out of a tensor."""
-        self.sized_by_values = False
-        """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
-        self.has_cells = False
-        self.trusts_offsets = False
+        self.times = 1
+        """How often what is called now counts."""
 
     @property
     def work(self) -> Work:
         return Work(self._operators, self._data)
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if not self._parts_of_another:
-            self._read(_kind_of(func), args, kwargs)
-        if is_composite(func):  # under inference mode `linear` and `conv2d` come whole, and hide their products
+        kind = _kind_of(func)
+        if kind.is_composite:  # under inference mode `linear` and `conv2d` come whole, and hide their products
             return self._in_parts(func, args, kwargs)
         result = func(*args, **kwargs)
-        given, made = list(_tensors((*args, *kwargs.values()))), list(_tensors(result))
-        ids = set(map(id, made))
-        if func.overloadpacket is _COUNTS or not self._computed.isdisjoint(map(id, given)):
-            self._computed |= ids
-        else:
-            self._computed -= ids
-        self._operators += 1
-        elements = sum(tensor.numel() for tensor in made)
-        self._data += elements / _ELEMENTS + _flops(func, args, kwargs, result, given) / _FLOPS
-        self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
+        made = _tensors(result)
+        self._operators += self.times
+        for tensor in made:
+            self._data += self.times * tensor.numel() / _ELEMENTS
+        self._saw(func, kind, args, kwargs, result, made)
         return result
 
-    def lists(self) -> TorchFunctionMode:
-        """A mode to enter beside this one: `tolist` is no operator."""
-        return _Lists(self)
+    def _saw(self, func: Any, kind: _Kind, args: Any, kwargs: Any, result: Any, made: list[torch.Tensor]) -> None:
+        """What an operator was given, and what it made of it."""
+        given = _tensors((*args, *kwargs.values()))
+        self._data += self.times * _flops(func, kind, args, kwargs, result, given) / _FLOPS
 
     def _in_parts(self, func: Any, args: Any, kwargs: Any) -> Any:
         outermost, self._parts_of_another = not self._parts_of_another, True
@@ -178,6 +166,44 @@ class Watched(EagerMode):
                 return func.decompose(*args, **kwargs)
         finally:
             self._parts_of_another = not outermost
+
+
+class Watched(Counted):
+    """Counts a run of eager, and notes the numbers by which its operators decide."""
+
+    def __init__(self, inputs: Iterable[object] = ()) -> None:
+        super().__init__()
+        self._computed = {id(value) for value in inputs}
+        """Tensors that inputs or their sizes have a part in: the numbers in them are none of the model's own. What an
+        operator makes is put in or out, since it may have the id of one that is gone."""
+        self.numbers: dict[float, None] = {}
+        """What values are compared with, in the order in which they were met."""
+        self.tables: dict[int, None] = {}
+        """How many rows there are to look up."""
+        self.reads_integers = False
+        """Whether Python reads integers out of a tensor."""
+        self.sized_by_values = False
+        """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
+        self.has_cells = False
+        self.trusts_offsets = False
+
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if not self._parts_of_another and (kind := _kind_of(func)).is_telling:
+            self._read(kind, args, kwargs)
+        return super().operator(func, args, kwargs)
+
+    def _saw(self, func: Any, kind: _Kind, args: Any, kwargs: Any, result: Any, made: list[torch.Tensor]) -> None:
+        given = _tensors((*args, *kwargs.values()))
+        if kind.counts or not self._computed.isdisjoint(map(id, given)):
+            self._computed.update(map(id, made))
+        else:
+            self._computed.difference_update(map(id, made))
+        self._data += _flops(func, kind, args, kwargs, result, given) / _FLOPS
+        self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
+
+    def lists(self) -> TorchFunctionMode:
+        """A mode to enter beside this one: `tolist` is no operator."""
+        return _Lists(self)
 
     def _read(self, kind: _Kind, args: Any, kwargs: Any) -> None:
         """The numbers and tables that an operator is given."""
@@ -203,6 +229,15 @@ class _Kind:
     is_cell: bool
     trusts_offsets: bool
     looks_up: bool
+    is_composite: bool
+    counts: bool
+    has_formula: bool
+    """Whether torch knows how many multiplications it makes."""
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether what it is given says something about the model."""
+        return self.compares or self.is_sized or self.makes or self.is_cell or self.trusts_offsets or self.looks_up
 
 
 @functools.cache
@@ -216,6 +251,9 @@ def _kind_of(func: OpOverload) -> _Kind:
         # nobody knows what an operator of others does
         trusts_offsets=func.namespace != "aten" or bool(_TRUSTS_OFFSETS.search(name)),
         looks_up=name in _TABLES,
+        is_composite=is_composite(func),
+        counts=func.overloadpacket is _COUNTS,
+        has_formula=func.overloadpacket in flop_registry,
     )
 
 
@@ -239,11 +277,13 @@ def nodes_of(graph: onnx.GraphProto) -> int:
     return total
 
 
-def _flops(func: Any, args: Any, kwargs: Any, result: Any, given: Sequence[torch.Tensor]) -> float:
-    if func.overloadpacket in flop_registry:
+def _flops(func: Any, kind: _Kind, args: Any, kwargs: Any, result: Any, given: Sequence[torch.Tensor]) -> float:
+    if kind.has_formula:
         if not kwargs and len(given) == len(args):
-            return _flops_of_shapes(func, *(tensor.shape for tensor in given), result=result.shape)
+            return _flops_of_shapes(func, *[tensor.shape for tensor in given], result=result.shape)
         return float(flop_registry[func.overloadpacket](*args, **kwargs, out_val=result))
+    if len(given) < _WEIGHTS_OF_A_LAYER:
+        return 0.0
     weights = [tensor.numel() for tensor in given if isinstance(tensor, nn.Parameter) and tensor.dim() == 2]
     if len(weights) < _WEIGHTS_OF_A_LAYER:
         return 0.0
@@ -258,12 +298,17 @@ def _flops_of_shapes(func: OpOverload, *shapes: torch.Size, result: torch.Size) 
     return float(flop_registry[func.overloadpacket](*made[:-1], out_val=made[-1]))
 
 
-def _tensors(value: object) -> Iterator[torch.Tensor]:
+def _tensors(value: object) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
+        return [value]
+    found: list[torch.Tensor] = []
+    if isinstance(value, tuple | list):
         for each in value:
-            yield from _tensors(each)
+            if isinstance(each, torch.Tensor):
+                found.append(each)
+            elif isinstance(each, tuple | list):
+                found += _tensors(each)
+    return found
 
 
 def _numbers(args: Iterable[object]) -> Iterator[float]:

@@ -15,7 +15,7 @@ from trueport.capture.graph import Graph, OpenItems, Switch, is_carried
 from trueport.load.structures import StructureMismatch
 from trueport.verify.decisions.tally import Relevant, Tally
 from trueport.verify.decisions.trail import Overstayed, Trail, followed
-from trueport.verify.inputs.work import Growth, Watched, Work
+from trueport.verify.inputs.work import Counted, Growth, Watched, Work
 from trueport.verify.judging.compare import Expected
 
 RunEager = Callable[[Sequence[object]], object]
@@ -82,10 +82,10 @@ class Reference:
     def watch_larger(self, values: Sequence[object]) -> Work | None:
         """The work of one run on an input that is larger than the example; None where eager refuses it. Many runs of a
         model that forms all pairs, or triples, of a thousand rows would not end."""
-        watched = Watched()
-        with contextlib.suppress(Exception), watched, followed(self._decisions(_UNITS_IN_SEARCH)):
+        counted = Counted()
+        with contextlib.suppress(Exception), counted, followed(self._decisions(_UNITS_IN_SEARCH)):
             if self._returned(values, must_run=False)[1]:
-                return watched.work
+                return counted.work
         return None
 
     def _decisions(self, units: int) -> int:

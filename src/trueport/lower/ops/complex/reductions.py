@@ -100,7 +100,8 @@ def _in_dtype(op: Builder, z: Operand) -> Complex:
 @complex_op("aten::cumprod")
 def cumprod(op: Builder, self: Operand, dim: int, *, dtype: torch.dtype | None = None) -> Complex:
     """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"""
-    return _running(op, _in_dtype(op, self), dim, (1.0, 0.0), mul)
+    carried = wide(op, _in_dtype(op, self))  # as eager does: a product may come back from beyond the largest
+    return _running(op, carried, dim, (1.0, 0.0), mul)
 
 
 @complex_op("aten::logcumsumexp")
