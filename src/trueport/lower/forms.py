@@ -127,12 +127,26 @@ def _zero_is_a_copy(op: Emitter, asked: Asked) -> Asked | tuple[Tensor, ...]:
         raise NeedsOpset("Reshape to a number of axes that is computed, of what may be empty", 14)
     if rank < 2:
         return replace(plain, inputs=(x, op.ints(*[-1] * rank)))
-    column = op.Reshape(x, op.ints(-1, *[1] * (rank - 1)))
+    row = op.Reshape(x, op.ints(*[1] * (rank - 1), -1))  # whose elements stay together: they are copied at once
     number = op.Size(x)
     number.settle(())
     ends = op.Expand(op.Min(number, 1), op.ints(rank - 1))
-    others = op.ints(*range(1, rank))
-    return replace(plain, inputs=(op.Slice(column, op.ints(*[0] * (rank - 1)), ends, others), target))
+    others = op.ints(*range(rank - 1))
+    return replace(plain, inputs=(op.Slice(row, op.ints(*[0] * (rank - 1)), ends, others), target))
+
+
+def reshaped(x: ir.Value) -> ir.Value | None:
+    """What a `Reshape` gave `x` for, in the form of any opset; None if none did."""
+    node = x.producer()
+    if node is None or node.op_type != "Reshape":
+        return None
+    given = node.inputs[0]
+    cut = None if given is None else given.producer()
+    # A `Slice` of the user's has sizes; the one that makes nothing of nothing has none.
+    if cut is None or cut.op_type != "Slice" or not isinstance(given, Tensor) or given.sizes is not None:
+        return given
+    whole = None if cut.inputs[0] is None else reshaped(cut.inputs[0])
+    return given if whole is None else whole
 
 
 @_below(15, "Shape")
