@@ -14,6 +14,7 @@ import pickle
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = page(rows, options.opsets)
     print(text)
     if not options.only:
-        results.keep("opsets", {"rows": [asdict(row) for row in rows]}, text)
+        counts = Counter((row.runtime, row.opset, row.verdict) for row in rows)
+        told = [asdict(row) for row in rows if row.verdict != "faithful"]
+        results.keep("opsets", {"counts": [[*which, number] for which, number in counts.items()], "told": told}, text)
     return 0
 
 
