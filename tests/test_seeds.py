@@ -121,7 +121,7 @@ def test_a_model_in_half_precision() -> None:
     exported(model, (torch.randn(1, 10).half(),), [])
 
 
-@pytest.mark.parametrize("opset", [7, 14])
+@pytest.mark.parametrize("opset", [7, 12, 99])
 def test_an_opset_that_cannot_be_written_is_refused_and_not_raised_silently(opset: int) -> None:
     with pytest.raises(trueport.ExportError) as caught:
         trueport.export(nn.Linear(3, 2).eval(), (torch.ones(1, 3),), opset_version=opset)

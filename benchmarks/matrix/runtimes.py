@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,12 +19,11 @@ from benchmarks import case_files, results
 from benchmarks.judge import judge_answers, references_of
 from benchmarks.leaves import named_leaves
 from benchmarks.matrix.ledger import Ledger, Outcome, Row
-from benchmarks.matrix.venvs import ROOT, Venv, venv
+from benchmarks.matrix.venvs import ROOT, venv
 from benchmarks.runtime import OnnxModel
-from trueport.api import DEFAULT_OPSET
-from trueport.lower.opsets import LOWEST
+from trueport.lower.opsets import DEFAULT_OPSET
 
-OPSETS = (DEFAULT_OPSET, LOWEST)
+OPSETS = (DEFAULT_OPSET, 18)
 PYTHON = "3.11"
 """The last Python for which all of these runtimes have wheels."""
 
@@ -38,10 +38,10 @@ def measure(releases: Sequence[str], ledger: Ledger, fresh: bool) -> None:
             _write(case, Path(folder))
         for release in todo:
             with venv(PYTHON) as made:
-                made.install("onnxruntime" if release == "newest" else f"onnxruntime=={release}.*", _numpy_for(release))
+                made.install("onnxruntime" if release == "newest" else f"onnxruntime=={release}.*", numpy_for(release))
                 versions = {name: made.version(name) for name in ("onnxruntime", "numpy")}
                 for opset in OPSETS:
-                    found = _run(made, Path(folder, str(opset)))
+                    found = outcomes(made.run, Path(folder, str(opset)))
                     commit = results.circumstances()["commit"]
                     row = Row(f"onnxruntime {release}", f"opset {opset}", found, versions, commit)
                     ledger.keep(row)
@@ -52,7 +52,7 @@ def _row(ledger: Ledger, release: str, opset: int) -> Row | None:
     return ledger.get(f"onnxruntime {release}", f"opset {opset}")
 
 
-def _numpy_for(release: str) -> str:
+def numpy_for(release: str) -> str:
     """Runtimes before 1.19 were built for numpy 1."""
     return "numpy<2" if release != "newest" and tuple(map(int, release.split("."))) < (1, 19) else "numpy"
 
@@ -83,11 +83,18 @@ def _write(case: case_files.Case, folder: Path) -> None:
         (own / "expected.pickle").write_bytes(pickle.dumps((references, subject.tolerance)))
 
 
-def _run(made: Venv, files: Path) -> dict[str, Outcome]:
+class Run(Protocol):
+    """Python with these words, in a process of its own."""
+
+    def __call__(self, *words: str, limit: float) -> subprocess.CompletedProcess[str]: ...
+
+
+def outcomes(run: Run, files: Path) -> dict[str, Outcome]:
+    """What became of each file of a folder, in the runtime that this Python has."""
     with TemporaryDirectory(prefix="trueport-matrix-") as copied:
         folder = Path(copied, "files")
         shutil.copytree(files, folder)
-        done = made.run(str(ROOT / "benchmarks" / "matrix" / "alone.py"), str(folder), limit=1800)
+        done = run(str(ROOT / "benchmarks" / "matrix" / "alone.py"), str(folder), limit=1800)
         if done.returncode:
             raise RuntimeError(f"onnxruntime ended with {done.returncode}: {done.stderr[-2000:]}")
         return {each.name: _outcome(each) for each in sorted(folder.iterdir())}

@@ -23,7 +23,7 @@ from trueport.load.faults import refuse_checking
 from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
-from trueport.lower.opsets import refuse_opset
+from trueport.lower.opsets import opset_to_write
 from trueport.program import Program, prove, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
@@ -34,8 +34,6 @@ from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
 from trueport.verify.options import EXPORTED, Options
 from trueport.verify.runtime.sandbox import warm_up
-
-DEFAULT_OPSET = 20
 
 _NO_EFFECT = frozenset(
     "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
@@ -72,6 +70,7 @@ def export(
     random: str | None = None,
     source: bool = True,
     source_root: str | os.PathLike[str] | None = None,
+    target: str | None = None,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -84,19 +83,20 @@ def export(
     which the exported model differs from eager, with a script that shows it), `random` ("onnx" for a model that draws
     random numbers: the exported one draws its own, and is checked to be distributed as eager is), `source_root` (the
     folder that the lines noted in the file are relative to; else the project's, the nearest above each source file with
-    a pyproject.toml or a .git), `source` (False leaves the lines out, for a file that goes to others).
+    a pyproject.toml or a .git), `source` (False leaves the lines out, for a file that goes to others), `target` (where
+    the model will run, "onnxruntime==1.17", which says the opset where `opset_version` does not).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
     path = None if f is None else Path(f)
-    target = None if path is None else Path(os.path.realpath(path))  # now: the model may change the working folder
+    destination = None if path is None else Path(os.path.realpath(path))  # now: the model may change the working folder
     if path is not None:
         refuse_output(path, overwrite)
-    refuse_opset(opset_version)
+    opset = opset_to_write(opset_version, target, checked=verify)
     refuse_checking(seed, rtol, atol)
     evidence = None if counterexample is None else Evidence(Path(counterexample), with_model=True)
     options = ExportOptions(
-        opset=opset_version or DEFAULT_OPSET,
+        opset=opset,
         custom=_translations(custom_translation_table),
         state=_state(state),
         verify=verify,
@@ -121,11 +121,11 @@ def export(
         )
     _refuse_without_room(job.model, path, verify)
     run, carried = Run(job, options, watch).carry()
-    if target is not None:
+    if destination is not None:
         with watch.stage("write"):
-            written = save_model(carried.model, target, external_data, overwrite)
+            written = save_model(carried.model, destination, external_data, overwrite)
     report = run.report(carried, path)
-    if target is not None and proof and report.verified:
+    if destination is not None and proof and report.verified:
         prove(report, written, run.noting())
     return Program(carried.model, report, run.job, carried.graph, path)
 

@@ -85,7 +85,7 @@ def test_export_hands_over_every_option(house: House) -> None:
         "export", "m.py:Net", "-i", "x:Bx3", "-i", "n=@n.npy", "--dim", "B=1..8", "--weights", "w.pt", "--opset", "21",
         "--constants", "axis, mode", "--state", "frozen", "--no-verify", "--external-data", "--overwrite",
         "--thorough", "--nonfinite", "--seed", "7", "--atol", "y=1e-2",
-        "-o", "a.onnx", "--random", "onnx", "--no-source", "--source-root", "src",
+        "-o", "a.onnx", "--random", "onnx", "--target", "onnxruntime==1.20", "--no-source", "--source-root", "src",
     )  # fmt: skip
     assert (done.exit_code, done.exception) == (Exit.FAITHFUL, None)
     assert house.asked["target"] == "m.py:Net"
@@ -98,6 +98,7 @@ def test_export_hands_over_every_option(house: House) -> None:
         "dynamic_shapes": {"x": {0: "B"}},
         "value_ranges": {"x": (0, 9)},
         "opset_version": 21,
+        "target": "onnxruntime==1.20",
         "constants": ("axis", "mode"),
         "state": "frozen",
         "random": "onnx",

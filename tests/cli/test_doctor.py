@@ -11,10 +11,10 @@ import torch
 from click.testing import CliRunner, Result
 
 from trueport import temporary, versions
-from trueport.cli.doctor import parse_target
 from trueport.cli.main import main
 from trueport.cli.outcome import Exit
 from trueport.errors import UsageError
+from trueport.lower.runtimes import parse_target
 
 
 def doctor(*arguments: str) -> Result:
@@ -33,14 +33,22 @@ def test_a_runtime_that_takes_the_default_export() -> None:
     done = doctor("--target", "onnxruntime==1.17")
     assert done.exit_code == Exit.FAITHFUL
     assert "opsets up to 20, IR versions up to 9" in done.stdout
-    assert "opset 20: fits" in done.stdout
+    assert "opset 20, in a file of IR version 9" in done.stdout
 
 
 def test_a_runtime_that_needs_a_lower_opset_is_told_which() -> None:
     done = doctor("--target", "onnxruntime==1.16.3")
     assert done.exit_code == Exit.FINDINGS
     assert "error[TP601]" in done.stdout
-    assert "export with --opset 19" in done.stdout
+    assert "opset 19, in a file of IR version 9" in done.stdout
+    assert "export with --target onnxruntime==1.16" in done.stdout
+
+
+def test_what_an_older_runtime_costs_is_told() -> None:
+    told = doctor("--target", "opset==15").stdout
+    assert "LayerNormalization (opset 17): its definition" in told
+    assert "GridSample (opset 16): refused, for grid_sample" in told
+    assert "Trilu" not in told, "opset 15 has it"
 
 
 def test_a_runtime_that_is_too_old_for_everything() -> None:
@@ -53,7 +61,7 @@ def test_an_opset_says_who_loads_it() -> None:
     assert "onnxruntime 1.16 and newer" in doctor("--target", "opset==19").stdout
     refused = doctor("--target", "opset==11")
     assert refused.exit_code == Exit.FINDINGS
-    assert "export with --opset 18" in refused.stdout
+    assert "pass opset_version=13" in refused.stdout
 
 
 def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +84,7 @@ def test_what_moved_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "moved  torch._sync is missing" in done.stdout
 
 
-@pytest.mark.parametrize("text", ["onnxruntime", "onnxruntime==new", "opset==x", "tensorrt==10"])
+@pytest.mark.parametrize("text", ["onnxruntime==", "onnxruntime==new", "opset==x", "tensorrt==10"])
 def test_a_target_that_is_not_understood_shows_how_to_write_one(text: str) -> None:
     with pytest.raises(UsageError, match="is not understood"):
         parse_target(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from rich.console import Console
 
 from trueport import __version__, temporary
 from trueport.cli.outcome import ending, show_findings, told_plainly
-from trueport.cli.request import usage_error
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
 from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
+from trueport.errors import UsageError
+from trueport.lower.runtimes import TargetRuntime, parse_target
 
 Fact = tuple[str, str]
 """Head and text of a line."""
@@ -50,7 +51,7 @@ def doctor(target: str | None, debug: bool) -> None:
         if not any(finding.is_error for finding in parts[0].findings):  # otherwise nothing else can be asked
             parts.insert(2, runtime())
             if wanted is not None:
-                parts.append(target_runtime(wanted) if isinstance(wanted, tuple) else target_opset(wanted))
+                parts.append(target_of(wanted))
         findings = [finding for part in parts for finding in part.findings]
         click.echo("\n\n".join("\n".join(_lines(part)) for part in parts))
         if findings:
@@ -58,16 +59,6 @@ def doctor(target: str | None, debug: bool) -> None:
             show_findings(findings, Console())
         ended = ending(findings)
     raise SystemExit(ended)
-
-
-def parse_target(text: str) -> tuple[int, int] | int:
-    """A release of ONNX Runtime, or an opset."""
-    name, _, number = (part.strip() for part in text.partition("=="))
-    if name in ("onnxruntime", "ort") and (match := re.fullmatch(r"(\d+)\.(\d+)(\..*)?", number)):
-        return int(match[1]), int(match[2])
-    if name == "opset" and number.isdecimal():
-        return int(number)
-    raise usage_error(f"--target {text} is not understood", fix="write onnxruntime==1.17 or opset==19")
 
 
 def versions() -> DoctorFinding:
@@ -99,8 +90,7 @@ def runtime() -> DoctorFinding:
     """The installed runtime, asked by loading small models."""
     import onnxruntime
 
-    from trueport.api import DEFAULT_OPSET
-    from trueport.lower.opsets import LOWEST, highest, highest_ir_version, ir_version_for
+    from trueport.lower.opsets import DEFAULT_OPSET, LOWEST, highest, highest_ir_version, ir_version_for
 
     loads = f"opsets up to {highest()}, IR versions up to {highest_ir_version()}"
     writes = f"opsets {LOWEST} to {highest()}; by default {DEFAULT_OPSET}, in a file of IR version"
@@ -122,61 +112,62 @@ def leftovers() -> DoctorFinding:
     return DoctorFinding("temporary files", tuple(zip(heads, found or ["nothing"], strict=True)))
 
 
-def target_runtime(release: tuple[int, int]) -> DoctorFinding:
-    """Whether another release of the runtime loads what is written."""
-    from trueport.api import DEFAULT_OPSET
-    from trueport.lower.opsets import LOWEST, highest, ir_version_for
+def target_of(target: TargetRuntime) -> DoctorFinding:
+    """What can be written for it, what is written for it, and what that costs."""
+    from trueport.lower.opsets import DEFAULT_OPSET, LOWEST, highest, ir_version_for, opset_to_write
     from trueport.lower.runtimes import first_release_for, loaded_by
 
-    name = f"onnxruntime {_dotted(release)}"
-    loads = loaded_by(release)
-    fitting = [
-        opset
-        for opset in range(LOWEST, highest() + 1)
-        if loads and opset <= loads.opset and ir_version_for(opset) <= loads.ir_version
-    ]
-    known = f"opsets up to {loads.opset}, IR versions up to {loads.ir_version}" if loads else "older than all known"
-    facts = [
-        ("loads", known),
-        ("default export", f"opset {DEFAULT_OPSET}: {_yes(DEFAULT_OPSET in fitting)}"),
-        ("not known", "whether it has a kernel for every operator and dtype of your model"),
-    ]
-    if not fitting:
-        oldest = first_release_for(LOWEST, ir_version_for(LOWEST))
-        needs = f"onnxruntime>={_dotted(oldest)}" if oldest else "a newer onnxruntime"
-        refused = OpsetUnsupported(
-            message=f"{name} loads no opset that trueport writes ({LOWEST} and newer)", fix=f"install {needs} there"
+    title, facts = f"target: {target}", list[Fact]()
+    if target.release is not None:
+        loads = loaded_by(target.release)
+        known = f"opsets up to {loads.opset}, IR versions up to {loads.ir_version}" if loads else "older than all known"
+        facts.append(("loads", known))
+        facts.append(("not known", "whether it has a kernel for every operator and dtype of your model"))
+        if loads is None:
+            oldest = first_release_for(LOWEST, ir_version_for(LOWEST))
+            refused = OpsetUnsupported(
+                message=f"{target} is older than all releases whose opsets are known",
+                fix=f"install onnxruntime>={_dotted(oldest or ())} there",
+            )
+            return DoctorFinding(title, tuple(facts), (refused,))
+        facts.append(("can be used", _range(list(range(LOWEST, min(loads.opset, highest()) + 1)))))
+    try:
+        opset = opset_to_write(
+            target.opset, None if target.release is None else f"onnxruntime=={_dotted(target.release)}"
         )
-        return DoctorFinding(f"target: {name}", tuple(facts), (refused,))
-    facts.append(("can be used", _range(fitting)))
-    if DEFAULT_OPSET in fitting:
-        return DoctorFinding(f"target: {name}", tuple(facts))
-    too_new = OpsetUnsupported(
-        message=f"{name} does not load opset {DEFAULT_OPSET}, which is written by default",
-        fix=f"export with --opset {fitting[-1]}",
-    )
-    return DoctorFinding(f"target: {name}", tuple(facts), (too_new,))
-
-
-def target_opset(opset: int) -> DoctorFinding:
-    """Whether a model can be written in this opset, and who loads it."""
-    from trueport.lower.opsets import LOWEST, highest, ir_version_for
-    from trueport.lower.runtimes import first_release_for
-
-    if not LOWEST <= opset <= highest():
-        refused = OpsetUnsupported(
-            message=f"opset {opset} is not written; {LOWEST} to {highest()} are",
-            fix=f"export with --opset {LOWEST if opset < LOWEST else highest()}",
-        )
-        return DoctorFinding(f"target: opset {opset}", (("written", "no"),), (refused,))
+    except UsageError as refused:
+        return DoctorFinding(title, (*facts, ("written", "no")), refused.diagnostics)
     oldest = first_release_for(opset, ir_version_for(opset))
-    return DoctorFinding(
-        f"target: opset {opset}",
-        (
-            ("written", f"yes, with --opset {opset}, in a file of IR version {ir_version_for(opset)}"),
-            ("loaded by", f"onnxruntime {_dotted(oldest)} and newer" if oldest else "no release that was measured"),
-        ),
+    written = f"opset {opset}, in a file of IR version {ir_version_for(opset)}"
+    facts.append(("written", f"{written}, with {_flag(target)}"))
+    facts.append(
+        ("loaded by", f"onnxruntime {_dotted(oldest)} and newer" if oldest else "no release that was measured")
     )
+    facts += _costs(opset)
+    if target.release is None or opset >= DEFAULT_OPSET:
+        return DoctorFinding(title, tuple(facts))
+    too_new = OpsetUnsupported(
+        message=f"{target} does not load opset {DEFAULT_OPSET}, which is written by default",
+        fix=f"export with {_flag(target)}",
+    )
+    return DoctorFinding(title, tuple(facts), (too_new,))
+
+
+def _costs(opset: int) -> Iterator[Fact]:
+    """What newer opsets say better, or what only they say."""
+    from trueport.lower.opsets import NEWER
+
+    lost = [newer for newer in NEWER if newer.since > opset]
+    heads = itertools.chain(("it costs",), itertools.repeat(""))
+    for newer in lost:
+        what = f"{newer.operator} (opset {newer.since})"
+        yield next(heads), f"{what}: {newer.instead}" if newer.instead else f"{what}: refused, for {newer.needed_by}"
+    if not lost:
+        yield next(heads), "nothing"
+
+
+def _flag(target: TargetRuntime) -> str:
+    return f"--opset {target.opset}" if target.release is None else f"--target onnxruntime=={_dotted(target.release)}"
 
 
 def _lines(part: DoctorFinding) -> Iterator[str]:
@@ -187,10 +178,6 @@ def _lines(part: DoctorFinding) -> Iterator[str]:
 
 def _dotted(release: Iterable[int]) -> str:
     return ".".join(map(str, release))
-
-
-def _yes(fits: bool) -> str:
-    return "fits" if fits else "does not fit"
 
 
 def _range(opsets: list[int]) -> str:

@@ -13,6 +13,7 @@ import click
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.formulas import names_in
+from trueport.lower.runtimes import parse_target
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +45,10 @@ def model_options(command: Command) -> Command:
     for option in reversed(
         [
             click.option("--opset", type=int, metavar="N", help="The ONNX opset to write."),
+            click.option(
+                "--target", "runtime", metavar="WHERE",
+                help="Where the model will run (onnxruntime==1.17), which says the opset to write.",
+            ),
             click.option(
                 "--state", type=click.Choice(["frozen", "inputs-outputs"]),
                 help="What becomes of buffers that forward writes; refused if there are any and nothing is said.",
@@ -91,11 +96,14 @@ def read_request(
     weights: str | None,
     constants: str | None,
     opset: int | None = None,
+    runtime: str | None = None,
     state: str | None = None,
     random: str | None = None,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
+    if runtime is not None:
+        parse_target(runtime)
     _refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
@@ -104,7 +112,13 @@ def read_request(
     loaded = load_target(target)
     if weights is not None:
         load_weights(loaded.model, weights)
-    common = {"opset_version": opset, "constants": _names(constants), "state": state, "random": random}
+    common = {
+        "opset_version": opset,
+        "target": runtime,
+        "constants": _names(constants),
+        "state": state,
+        "random": random,
+    }
     if not inputs and loaded.example_inputs is not None:
         if ranges:
             raise usage_error(

@@ -13,7 +13,7 @@ from trueport.cli.request import as_meant, read_request, source_root_option, tar
 from trueport.cli.showing import Showing, showing_options
 from trueport.cli.working import working, working_options
 
-_OF_THE_EXPORT = ("opset_version", "random")
+_OF_THE_EXPORT = ("opset_version", "target", "random")
 
 
 @click.command()

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+_FLAGS = {"runtime": "target"}
+"""Options that are typed otherwise than they are called."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -25,7 +28,7 @@ class Command:
 
     def _options(self) -> Iterator[str]:
         for name, value in (("-i", self.inputs), ("--dim", self.dims), *self.options.items()):
-            flag = name if name.startswith("-") else f"--{name.replace('_', '-')}"
+            flag = name if name.startswith("-") else f"--{_FLAGS.get(name, name).replace('_', '-')}"
             if value is True:
                 yield flag
             elif value:

@@ -22,6 +22,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
+from trueport.lower.forms import PLAIN, Asked, older_form
 from trueport.lower.noted import MODULE, SOURCE
 from trueport.lower.scope import DEEPEST, NestedTooDeep, Scope, Shelf
 from trueport.lower.signature import SchemaSlot, Signature, signature_of
@@ -230,7 +231,7 @@ class Builder:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         if not name[0].isupper():
             raise AttributeError(name)
-        emit = functools.partial(self._one, signature_of(name, self.opset))
+        emit = functools.partial(self._one, self.signature(name))
         self.__dict__[name] = emit
         return emit
 
@@ -239,7 +240,11 @@ class Builder:
 
     def many(self, name: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[Tensor, ...]:
         """A node of which the first `count` outputs are wanted."""
-        return self.emit(signature_of(name, self.opset), inputs, attributes, count)
+        return self.emit(self.signature(name), inputs, attributes, count)
+
+    def signature(self, name: str) -> Signature:
+        """An operator as translations write it, whatever the older opset says that is written (forms.py)."""
+        return signature_of(name, max(self.opset, PLAIN))
 
     def custom(self, domain: str, name: str, *inputs: Operand, version: int = 1, **attributes: Any) -> Tensor:
         """A node of a domain that the user's runtime knows. Its dtype is what eager gives for the call."""
@@ -268,11 +273,13 @@ class Builder:
         instead = None if signature.domain else written_otherwise(self, signature.name, values, attributes)
         if instead is not None:
             return (instead,)
-        given = [
-            attribute(key, value, signature.attributes.get(key))
-            for key, value in attributes.items()
-            if value is not None
-        ]
+        if not signature.domain:
+            form = older_form(self, self.opset, Asked(signature.name, tuple(values), attributes, count))
+            if not isinstance(form, Asked):
+                return form
+            values, attributes = list(form.inputs), form.attributes
+        types = self._attribute_types(signature)
+        given = [attribute(key, value, types.get(key)) for key, value in attributes.items() if value is not None]
         outputs = []
         for i in range(count):
             slot = signature.outputs[min(i, len(signature.outputs) - 1)]
@@ -280,6 +287,10 @@ class Builder:
             outputs.append(Tensor(self, self.new_name(signature.name), dtype))
         self._append(signature.name, signature.domain, values, given, outputs)
         return tuple(outputs)
+
+    def _attribute_types(self, signature: Signature) -> Mapping[str, ir.AttributeType]:
+        """In the opset that is written. The types of inputs and outputs may have other names there than in the form."""
+        return signature.attributes if signature.domain else signature_of(signature.name, self.opset).attributes
 
     def append(
         self,

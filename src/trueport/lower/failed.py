@@ -10,10 +10,14 @@ import onnx_ir as ir
 import torch
 
 from trueport.capture.graph import Control, Node, Value
+from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
-from trueport.lower.scope import DEEPEST
+from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.lower.scope import DEEPEST, NestedTooDeep
+from trueport.lower.signature import NeedsOpset
 from trueport.lower.table import name_of
+from trueport.source import Place
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARIES = (_OUR_FOLDER, os.path.dirname(torch.__file__), os.path.dirname(ir.__file__))
@@ -28,6 +32,25 @@ class NeedsOnnxscript(Exception):
     fix = (
         "pip install 'trueport[onnxscript]'; or write it with the builder, which needs no package: "
         "def translate(op, x): return op.Mul(x, 2)"
+    )
+
+
+def not_translated(node: Node, error: Exception) -> Diagnostic:
+    """What is told where a translation, or a control-flow operator, ended with this error."""
+    if isinstance(error, NestedTooDeep):
+        return nested_too_deep(node)
+    if isinstance(error, NeedsOpset):
+        return needs_opset(error, node.place, node.op.value if isinstance(node.op, Control) else name_of(node.op))
+    return translation_failed(node, error)
+
+
+def needs_opset(needed: NeedsOpset, place: Place | None, name: str) -> OpsetUnsupported:
+    return OpsetUnsupported(
+        message=f"`{name}` needs {needed.what}, which ONNX has since opset {needed.opset}",
+        place=place,
+        label=f"calls {name}",
+        facts={"opset": str(needed.opset)},
+        fix=f"pass opset_version={needed.opset}",
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import sympy
 import torch
@@ -21,6 +22,7 @@ from trueport.capture.assumptions import declared_sizes
 from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, is_carried
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
+from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins
@@ -28,11 +30,13 @@ from trueport.lower.complex.parts import by_parts, by_truth
 from trueport.lower.complex.twins import Twins
 from trueport.lower.control import lower_control
 from trueport.lower.dtypes import align, onnx_dtype
-from trueport.lower.failed import NeedsOnnxscript, nested_too_deep, translation_failed
+from trueport.lower.failed import NeedsOnnxscript, not_translated
 from trueport.lower.opsets import ir_version_for
+from trueport.lower.passes.dtypes_of_opset import refuse_newer_dtypes
 from trueport.lower.passes.exact_factors import keep_factors_exact
 from trueport.lower.passes.legalise import legalise
 from trueport.lower.passes.padded_pools import keep_padding
+from trueport.lower.passes.root_mean_square import write_norms
 from trueport.lower.passes.undone import without_undone
 from trueport.lower.passes.unread import without_unread
 from trueport.lower.scope import NestedTooDeep
@@ -59,6 +63,25 @@ class Lowered:
 
 def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> Lowered:
     """Translate a captured graph. Errors are collected, never raised."""
+    lowered = _in_opset(graph, opset, custom)
+    needed = [int(found.facts["opset"]) for found in lowered.diagnostics if isinstance(found, OpsetUnsupported)]
+    if not needed:
+        return lowered
+    # What one operator needs is known. What the whole model needs, in the forms that it has there, is tried.
+    for later in range(max(needed), onnx.defs.onnx_opset_version() + 1):
+        if not any(isinstance(found, OpsetUnsupported) for found in _in_opset(graph, later, custom).diagnostics):
+            return Lowered(None, tuple(_with_lowest(found, later) for found in lowered.diagnostics))
+    return lowered
+
+
+def _with_lowest(found: Diagnostic, opset: int) -> Diagnostic:
+    if not isinstance(found, OpsetUnsupported):
+        return found
+    fix = f"pass opset_version={opset}, the lowest that has all that the model needs"
+    return replace(found, fix=fix, facts={"opset": str(opset)})
+
+
+def _in_opset(graph: Graph, opset: int, custom: CustomTable | None) -> Lowered:
     if refused := without_onnx_dtype(graph):
         return Lowered(None, tuple(refused))
     lowering = Lowering(graph, opset, custom)
@@ -83,11 +106,14 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
         functions=list(op.functions.values()),
     )
     without_undone(model)
+    write_norms(model)
     gone = without_unread(model)
     keep_factors_exact(model)
     keep_padding(model)
     names = {value: name for value, name in lowering.names().items() if name not in gone}
     told = (*lowering.diagnostics, *op.notes, *at_the_ends(graph), *legalise(model))
+    if newer := tuple(refuse_newer_dtypes(model)):
+        return Lowered(None, (*told, *newer))
     return Lowered(model, told, names)
 
 
@@ -192,10 +218,8 @@ class Lowering:
         if isinstance(node.op, Control):
             try:
                 lower_control(self, node)
-            except NestedTooDeep:
-                self._give_up(node, nested_too_deep(node))
-            except (LookupError, ValueError) as error:
-                self._give_up(node, translation_failed(node, error))
+            except (NestedTooDeep, LookupError, ValueError) as error:
+                self._give_up(node, not_translated(node, error))
             return
         if is_dropped(node.op):
             return
@@ -209,10 +233,8 @@ class Lowering:
         try:
             results = self._translate(node, translation)
             self._settle(node, results)
-        except NestedTooDeep:
-            self._give_up(node, nested_too_deep(node))
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
-            self._give_up(node, translation_failed(node, error))
+            self._give_up(node, not_translated(node, error))
 
     def _complex_node(self, node: Node) -> None:
         """A call that meets complex numbers: on pairs of real ones, by a translation of its own, or by its parts."""
@@ -230,7 +252,7 @@ class Lowering:
             else:
                 self._settle(replace(node, outputs=outputs), results)
         except Exception as error:  # noqa: BLE001 (a translation may be anybody's code; it becomes a diagnostic)
-            self._give_up(replace(node, outputs=outputs), translation_failed(node, error))
+            self._give_up(replace(node, outputs=outputs), not_translated(node, error))
 
     def part(self, value: Value, imaginary: bool) -> Value:
         """A real value that is one part of a complex one."""

@@ -19,7 +19,6 @@ from onnxscript.values import Op, TracedOnnxFunction
 from trueport.capture.graph import Number
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
-from trueport.lower.signature import signature_of
 from trueport.lower.tensor import Operand, Tensor
 
 _TORCHLIB_DOMAIN = "pkg.onnxscript.torch_lib"
@@ -48,7 +47,7 @@ class OnnxscriptRecorder(evaluator.Evaluator):
             (content,) = [value for value in kwargs.values() if value is not None]
             content = content.value if isinstance(content, ir.Attr) else content
             return self._op.const(content.numpy() if isinstance(content, ir.TensorProtocol) else content)
-        signature = signature_of(op.name, self._op.opset)
+        signature = self._op.signature(op.name)
         outputs = self._op.emit(signature, args, kwargs, _output_count(op.name, signature.outputs, args, kwargs))
         return outputs[0] if len(outputs) == 1 else outputs
 

@@ -7,6 +7,7 @@ node needs: which inputs must agree in dtype, which dtype an output then has, an
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -30,10 +31,22 @@ TENSOR_TYPES: dict[str, ir.DataType] = {
     "tensor(string)": ir.DataType.STRING,
     "tensor(complex64)": ir.DataType.COMPLEX64,
     "tensor(complex128)": ir.DataType.COMPLEX128,
+    "tensor(float8e4m3fn)": ir.DataType.FLOAT8E4M3FN,
+    "tensor(float8e4m3fnuz)": ir.DataType.FLOAT8E4M3FNUZ,
+    "tensor(float8e5m2)": ir.DataType.FLOAT8E5M2,
+    "tensor(float8e5m2fnuz)": ir.DataType.FLOAT8E5M2FNUZ,
 }
 
 
 TENSOR_NAMES: dict[ir.DataType, str] = {dtype: name for name, dtype in TENSOR_TYPES.items()}
+
+
+class NeedsOpset(LookupError):
+    """The opset cannot say what a translation asks for; a later one can."""
+
+    def __init__(self, what: str, opset: int) -> None:
+        super().__init__(f"ONNX has {what} since opset {opset}")
+        self.what, self.opset = what, opset
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +69,28 @@ class Signature:
     """Dtypes that each shared name admits, as ONNX writes them."""
     has_body: bool
     """Defined by a function over other operators, which a runtime without a kernel may expand."""
+    most_inputs: int
 
     def input(self, index: int) -> SchemaSlot:
         return self.inputs[index] if index < len(self.inputs) else self.inputs[-1]
 
+    def missing(self, inputs: int, attributes: Mapping[str, object]) -> str | None:
+        """What the operator does not have of this: so many inputs, or an attribute."""
+        if inputs > self.most_inputs:
+            return f"{inputs} inputs"
+        unknown = (name for name, value in attributes.items() if value is not None and name not in self.attributes)
+        return next((f"the attribute `{name}`" for name in unknown), None)
+
 
 @functools.cache
 def signature_of(name: str, opset: int, domain: str = "") -> Signature:
-    """The signature of an operator as of an opset. Raises LookupError when that opset does not have it."""
+    """The signature of an operator as of an opset. Raises NeedsOpset when only a later opset has it."""
     try:
         schema = onnx.defs.get_schema(name, opset, domain)
     except onnx.defs.SchemaError as error:
+        for later in range(opset + 1, onnx.defs.onnx_opset_version() + 1 if not domain else 0):
+            if onnx.defs.has(name, later, domain):
+                raise NeedsOpset(name, later) from error
         raise LookupError(f"ONNX has no operator {domain or 'ai.onnx'}::{name} in opset {opset}") from error
     allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
 
@@ -88,6 +112,7 @@ def signature_of(name: str, opset: int, domain: str = "") -> Signature:
         has_body=bool(
             getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False)
         ),
+        most_inputs=schema.max_input,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -149,5 +149,7 @@ class Emitter(Protocol):
     def cast(self, x: Tensor, dtype: ir.DataType | torch.dtype) -> Tensor: ...
 
     def many(self, name: str, count: int, *inputs: Operand, **attributes: Any) -> tuple[Tensor, ...]: ...
+
+    def shared(self, *key: Hashable, make: Callable[[], Tensor]) -> Tensor: ...
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]: ...

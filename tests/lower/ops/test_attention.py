@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import onnx_ir as ir
 import pytest
 import torch
 import torch.nn.functional as F
 
 import trueport
 from tests.lower.ops.faithful import operators
+from tests.lower.through_onnx import check
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 LENGTHS = {0: DYNAMIC, 2: DYNAMIC}
@@ -120,3 +122,64 @@ def test_nobody_is_selected(model, opset):
     program = trueport.export(model.eval(), (x, mask), dynamic_shapes=sizes, opset_version=opset)
     assert not program.report.diagnostics, program.report
     assert program(x, torch.zeros(5, dtype=torch.bool)).numel() == 0
+
+
+def repeated(x, times):
+    """As transformers writes it."""
+    batch, heads, length, width = x.shape
+    return x[:, :, None].expand(batch, heads, times, length, width).reshape(batch, heads * times, length, width)
+
+
+GROUPED = {
+    "asked for": lambda q, k, v, **options: F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **options),
+    "repeated": lambda q, k, v, **options: F.scaled_dot_product_attention(q, repeated(k, 3), repeated(v, 3), **options),
+}
+CACHES = ({0: "b", 2: "s"}, {0: "b", 2: "t"}, {0: "b", 2: "t"})
+
+
+@pytest.mark.parametrize("opset", [13, 20, 23])
+@pytest.mark.parametrize("grouped", GROUPED)
+def test_shared_keys_and_values_are_not_repeated(grouped, opset):
+    """A cache is large, and a step reads all of it: it is read as it is, whoever asks for the repetition."""
+
+    def forward(q, k, v, mask):
+        attend = GROUPED[grouped]
+        return attend(q, k, v), attend(q, k, v, is_causal=True), attend(q, k, v, attn_mask=mask, scale=0.3)
+
+    def given(batch, queries, keys):
+        shapes = (batch, 6, queries, 4), (batch, 2, keys, 4), (batch, 2, keys, 4), (batch, 1, queries, keys)
+        return tuple(torch.linspace(-2, 2, math.prod(shape)).sin().reshape(shape) for shape in shapes)
+
+    free = dict(enumerate((*CACHES, {0: "b", 2: "s", 3: "t"})))
+    others = [given(1, 1, 7), given(2, 5, 5), *([given(0, 2, 3), given(1, 0, 3)] if opset < 23 else [])]
+    model = check(forward, given(2, 3, 5), *others, free=free, opset=opset)
+    written = [node.op_type for node in model.graph]
+    # What is left to broadcast are pieces of shapes, in the forms of opset 13.
+    wide = [node for node in model.graph if node.op_type == "Expand" and node.outputs[0].dtype == ir.DataType.FLOAT]
+    assert not wide, written
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_grouped_heads_in_other_dtypes(dtype):
+    shapes = (2, 6, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4)
+    q, k, v = (torch.linspace(-2, 2, math.prod(shape)).cos().reshape(shape).to(dtype) for shape in shapes)
+    loose = {torch.float64: 1e-12, torch.float16: 1e-2, torch.bfloat16: 5e-2}[dtype]
+    for attend in GROUPED.values():
+        check(attend, (q, k, v), free=dict(enumerate(CACHES)), rtol=loose, atol=loose)
+
+
+@pytest.mark.parametrize("opset", [20, 23])
+def test_what_is_repeated_otherwise_stays(opset):
+    """Heads of keys that take turns, keys and values repeated by different numbers, and a user's own slice."""
+
+    def forward(q, k, v, one):
+        turns = k[:, None].expand(2, 3, 2, 5, 4).reshape(2, 6, 5, 4)
+        cut = repeated(k[:, :, 1:], 3)
+        return (
+            F.scaled_dot_product_attention(q, turns, turns),
+            F.scaled_dot_product_attention(q, repeated(k, 3), repeated(one, 6)),
+            F.scaled_dot_product_attention(q, cut, repeated(v[:, :, 1:], 3)),
+        )
+
+    shapes = (2, 6, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), (2, 1, 5, 4)
+    check(forward, tuple(torch.linspace(-2, 2, math.prod(shape)).sin().reshape(shape) for shape in shapes), opset=opset)

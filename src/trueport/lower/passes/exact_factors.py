@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from trueport.lower.passes.graphs import every_graph, kept_apart
+from trueport.lower.passes.graphs import every_graph, kept_apart, number_of
 
 _SCALING = ("Mul", "Div")
 _MOVING = frozenset(("Transpose", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
@@ -60,25 +60,12 @@ def _keep_shared_factor(graph: ir.Graph, node: ir.Node) -> None:
 
 
 def _is_scaled(node: ir.Node) -> bool:
-    return node.op_type in _SCALING and any(_one_number(value) is not None for value in node.inputs)
-
-
-def _one_number(value: ir.Value | None) -> float | None:
-    """The content of a constant that is one number."""
-    content = None if value is None else value.const_value
-    if (
-        content is None
-        and value is not None
-        and (maker := value.producer()) is not None
-        and maker.op_type == "Constant"
-    ):
-        content = maker.attributes["value"].as_tensor() if "value" in maker.attributes else None
-    return None if content is None or content.size != 1 else float(content.numpy().reshape(()))
+    return node.op_type in _SCALING and any(number_of(value) is not None for value in node.inputs)
 
 
 def _loses_digits(value: ir.Value | None, divides: bool) -> bool:
     """Whether this is one number, and it, or what it is divided by, is none of single precision."""
-    number = _one_number(value)
+    number = number_of(value)
     if number is None:
         return False
     factor = (1 / number if number else 0.0) if divides else number

@@ -1,5 +1,5 @@
-"""A graph with those inside its nodes (the arms of `If`, the bodies of `Loop` and `Scan`), and how two of its nodes are
-kept apart that the runtime would make one, to another result."""
+"""A graph with those inside its nodes (the arms of `If`, the bodies of `Loop` and `Scan`), the constants among its
+values, and how two of its nodes are kept apart that the runtime would make one, to another result."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ def every_graph(graph: ir.Graph) -> Iterator[ir.Graph]:
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 yield from every_graph(attribute.as_graph())
+
+
+def numbers_of(value: ir.Value | None) -> list[float] | None:
+    """The content of a constant of the graph, flat; None where the value is computed, or a weight."""
+    content = None if value is None else value.const_value
+    maker = None if value is None else value.producer()
+    if content is None and maker is not None and maker.op_type == "Constant" and "value" in maker.attributes:
+        content = maker.attributes["value"].as_tensor()
+    return None if content is None or maker is None else content.numpy().reshape(-1).tolist()
+
+
+def number_of(value: ir.Value | None) -> float | None:
+    """The content of a constant that is one number."""
+    found = numbers_of(value)
+    return float(found[0]) if found is not None and len(found) == 1 else None
 
 
 def kept_apart(graph: ir.Graph, value: ir.Value, beside: ir.Node, *, behind: bool = False) -> ir.Value:

@@ -7,8 +7,9 @@
 4. Failing that, wide integers are computed in floating point, and float64 in float32: digits may be lost, and the
    note is a warning.
 
-float16 is not touched: the runtime inserts those casts itself, and a model in half precision is meant for a device
-that has the kernels.
+float16 is not touched where ONNX has the operator in it: the runtime inserts those casts itself, and a model in half
+precision is meant for a device that has the kernels. Where an older opset does not have it (IsInf before 20), it is
+computed in float32 as well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from trueport.lower.signature import TENSOR_NAMES, Signature, signature_of
 _D = ir.DataType
 WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     _D.BFLOAT16: (_D.FLOAT,),
+    _D.FLOAT16: (_D.FLOAT,),
     _D.DOUBLE: (_D.FLOAT,),
     _D.BOOL: (_D.UINT8, _D.INT32, _D.INT64, _D.FLOAT),
     _D.INT8: (_D.INT32, _D.INT64, _D.FLOAT),
@@ -46,7 +48,6 @@ _LOSSY = frozenset(
 _UNTYPED = frozenset(("If", "Loop", "Scan", "Constant", "Cast", "Identity", "Shape"))
 _OF_SEQUENCES = frozenset(("SplitToSequence", "SequenceEmpty", "SequenceInsert"))
 """Written for dtypes that have a kernel (sequences.py); a sequence cannot be cast."""
-_EASY = frozenset((_D.FLOAT, _D.FLOAT16))
 
 
 def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
@@ -58,12 +59,13 @@ def legalise(model: ir.Model) -> tuple[Diagnostic, ...]:
             if (
                 node.domain
                 or node.op_type in _UNTYPED | _OF_SEQUENCES
-                or all(x is None or x.dtype in _EASY for x in node.inputs)
+                or all(x is None or x.dtype == _D.FLOAT for x in node.inputs)
             ):
                 continue
             signature = signature_of(node.op_type, opset)
             dtypes = _dtypes(signature, node)
-            if has_kernel(signature, dtypes) and _is_allowed(signature, dtypes):
+            allowed = _is_allowed(signature, dtypes)
+            if allowed and (has_kernel(signature, dtypes) or all(dtype == _D.FLOAT16 for dtype in dtypes.values())):
                 continue
             if (found := _replacement(signature, dtypes)) is not None:
                 names, wide = found
@@ -95,6 +97,8 @@ def _is_allowed(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> bool
 def _replacement(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> tuple[tuple[str, ...], ir.DataType] | None:
     """(shared names to widen, the wider dtype): the nearest that has a kernel; None to leave the node alone."""
     for narrow in dict.fromkeys(dtypes.values()):
+        if narrow == _D.FLOAT16 and _is_allowed(signature, {n: d for n, d in dtypes.items() if d == narrow}):
+            continue
         for wide in WIDER.get(narrow, ()):
             allowed = TENSOR_NAMES[wide]
             names = tuple(

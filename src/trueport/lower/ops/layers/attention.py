@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
+from trueport.lower.forms import reshaped
 from trueport.lower.ops.linalg.products import product_apart
 from trueport.lower.ops.random import dropout
 from trueport.lower.table import op
@@ -36,7 +38,12 @@ def attention(
 
     A query that every key is masked for gives zeros, in eager: softmax alone would give NaN. ONNX's own operator takes
     nothing empty, which what is selected by values may well be.
+
+    Where heads of keys and values serve several heads of queries each, those queries are rows of one product: keys and
+    values are as large as a cache, and are not repeated, also where the user did (`repeat_kv`).
     """
+    if not enable_gqa and (shared := _before_repeating(key, value)) is not None:
+        (key, value), enable_gqa = shared, True
     given = op.sizes.is_given((*query.known_sizes, *key.known_sizes))
     if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p and given:
         return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
@@ -48,10 +55,12 @@ def attention(
             op, wide_query, wide_key, wide_value, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
         return op.cast(out, query.element)
-    if enable_gqa:
-        key, value = _for_each_query(op, query, key), _for_each_query(op, query, value)
+    rows = query.known_sizes[:-1]
+    grouped = _grouped(rows, key) if enable_gqa else rows
+    factor, asked = _factor(op, query, scale), query
+    query = op.reshape(query, (*grouped, query.known_sizes[-1]))
     rank, keys = key.rank, key
-    scaled = op.Mul(query, _factor(op, query, scale))
+    scaled = op.Mul(query, factor)
     scaled.settle(query.known_sizes)
     if not op.sizes.is_positive(query.known_sizes[-1]):
         # Where ONNX Runtime turns and multiplies at once, a product over nothing is whatever the memory held.
@@ -60,19 +69,27 @@ def attention(
     turned = op.transpose(keys, [*range(rank - 2), rank - 1, rank - 2])
     turned.settle((*key.known_sizes[:-2], key.known_sizes[-1], key.known_sizes[-2]) if keys is key else None)
     scores = product_apart(op, scaled, turned)
+    looked: Sequence[Size] = (*grouped, key.known_sizes[-2])
+    if attn_mask is not None or is_causal:  # which speak of each query
+        scores.settle(tuple(looked))
+        looked = (*rows, key.known_sizes[-2])
+        scores = op.reshape(scores, looked)
     if is_causal:
-        scores = op.Add(scores, _causal(op, query, key))
+        scores = op.Add(scores, _causal(op, asked, key))
     if attn_mask is not None:
         scores = op.Add(scores, _bias(op, attn_mask, query.element))
     weights = op.Softmax(scores, axis=-1)
     if attn_mask is not None:
         weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
-    looked = (*query.known_sizes[:-1], key.known_sizes[-2])
-    weights.settle(looked)
+    weights.settle(tuple(looked))
     if dropout_p > 0:
         weights = dropout(op, weights, dropout_p, True)
-        weights.settle(looked)
-    return product_apart(op, weights, value)
+        weights.settle(tuple(looked))
+    if grouped == rows:
+        return product_apart(op, weights, value)
+    found = product_apart(op, op.reshape(weights, (*grouped, key.known_sizes[-2])), value)
+    found.settle((*grouped, value.known_sizes[-1]))
+    return op.reshape(found, (*rows, value.known_sizes[-1]))
 
 
 def _factor(op: Builder, query: Tensor, scale: float | None) -> Operand:
@@ -90,14 +107,41 @@ def _factor(op: Builder, query: Tensor, scale: float | None) -> Operand:
     return op.const(np.full(width, scale), ir.DataType.DOUBLE)
 
 
-def _for_each_query(op: Builder, query: Tensor, shared: Tensor) -> Tensor:
-    """Grouped queries: each head of keys or values serves several heads of queries, one after the other."""
-    *lead, heads, length, width = shared.known_sizes
-    times = query.known_sizes[-3] // heads
-    if times == 1:
-        return shared
-    wide = op.expand(op.reshape(shared, [*lead, heads, 1, length, width]), [*lead, heads, times, length, width])
-    return op.reshape(wide, [*lead, heads * times, length, width])
+def _grouped(rows: tuple[Size, ...], shared: Tensor) -> tuple[Size, ...]:
+    """Batch, heads and queries, with all queries of one head of keys together. Their heads stand side by side."""
+    *lead, heads, queries = rows
+    serving = shared.known_sizes[-3]
+    times = heads // serving
+    return rows if times == 1 else (*lead, serving, times * queries)
+
+
+def _before_repeating(*repeated: Tensor) -> tuple[Tensor, ...] | None:
+    """Keys and values before each head of theirs was repeated for the queries that it serves: given an axis behind the
+    heads, broadcast along it, and taken together with the heads. None unless all were, and alike."""
+    found = []
+    for x in repeated:
+        wide = reshaped(x)
+        broadcast = None if wide is None else wide.producer()
+        thin = broadcast.inputs[0] if broadcast is not None and broadcast.op_type == "Expand" else None
+        given = None if thin is None else thin.producer()
+        before = given.inputs[0] if given is not None and given.op_type == "Unsqueeze" else None
+        if not all(isinstance(each, Tensor) and each.sizes is not None for each in (x, wide, thin, before)):
+            return None
+        assert isinstance(wide, Tensor) and isinstance(thin, Tensor) and isinstance(before, Tensor)
+        if before.rank != 4 or wide.rank != 5:
+            return None
+        batch, heads, length, width = before.known_sizes
+        times = wide.known_sizes[2]
+        if not (isinstance(heads, int) and isinstance(times, int)):
+            return None
+        if (thin.sizes, wide.sizes, x.sizes) != (
+            (batch, heads, 1, length, width),
+            (batch, heads, times, length, width),
+            (batch, heads * times, length, width),
+        ):
+            return None
+        found.append(before)
+    return tuple(found) if len({each.known_sizes[1] for each in found}) == 1 else None
 
 
 def _causal(op: Builder, query: Tensor, key: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 _MODES = ("linear", "nearest", "cubic")
-_MODES_BEFORE_20 = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 _FAR = 100.0
 """In half pictures: outside of any neighbourhood from which a border pixel is sampled."""
@@ -31,9 +30,8 @@ def grid_sampler(
        are not numbers either, and the nearest pixel is outside; the runtime takes a pixel. So they are made so, where
        sizes are free.
     """
-    modes = _MODES if op.opset >= 20 else _MODES_BEFORE_20
     inner = input.element if input.dtype in _RUNTIME_SAMPLES else ir.DataType.FLOAT
-    mode, padding = modes[interpolation_mode], _PADDINGS[padding_mode]
+    mode, padding = _MODES[interpolation_mode], _PADDINGS[padding_mode]
     places = op.cast(grid, inner)
     free = not all(isinstance(size, int) for size in (*input.known_sizes, *grid.known_sizes))
     near = op.Clip(places, op.const(-_FAR, inner), op.const(_FAR, inner)) if padding == "border" else places
@@ -42,7 +40,7 @@ def grid_sampler(
     sampled = op.GridSample(
         op.cast(input, inner), near, mode=mode, padding_mode=padding, align_corners=int(align_corners)
     )
-    if free and mode != "nearest" and (padding == "zeros" or mode == modes[2]):
+    if free and mode != "nearest" and (padding == "zeros" or mode == "cubic"):
         # Counted from the front: of an empty tensor the runtime does not reduce an axis that is counted from the end.
         nowhere = op.ReduceSum(op.Mul(places, 0), op.ints(grid.rank - 1), keepdims=0)
         sampled = op.Add(sampled, op.Unsqueeze(nowhere, op.ints(1)))

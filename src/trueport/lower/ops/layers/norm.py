@@ -16,6 +16,7 @@ from trueport.lower.table import op
 from trueport.lower.tensor import Tensor
 
 Sizes = Sequence[int | Number]
+_RMS_SINCE = 23
 FLOAT, HALVES = ir.DataType.FLOAT, (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -66,11 +67,18 @@ def rms_norm(
 ) -> Tensor | Sequence[Tensor | None]:
     """rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor
 
-    Half precision is computed in single precision, whose epsilon is also the one that eager takes for None.
+    Half precision is computed in single precision, whose epsilon is also the one that eager takes for None. In single
+    precision it is one operator since opset 23; before, in the form that ONNX Runtime makes one of
+    (`passes/root_mean_square.py`). In double precision neither is right, whose epsilon is single.
     """
     wide = op.cast(input, FLOAT) if input.dtype in HALVES else input
     if eps is None:
         eps = torch.finfo(torch_dtype(wide.element)).eps
+    sizes = [size_of(size) for size in normalized_shape]
+    if op.opset >= _RMS_SINCE and wide.element == FLOAT and all(isinstance(size, int) and size for size in sizes):
+        scale = _ones(op, sizes, FLOAT) if weight is None else op.cast(weight, FLOAT)
+        out = op.cast(op.RMSNormalization(wide, scale, axis=-len(sizes), epsilon=eps), input.element)
+        return (out, None) if op.node is not None and len(op.node.outputs) == 2 else out
     # Counted from the front: the runtime does not reduce an empty tensor by axes counted from the end.
     axes = op.ints(*range(input.rank - len(normalized_shape), input.rank))
     mean_square = op.ReduceMean(op.Mul(wide, wide), axes, keepdims=1)

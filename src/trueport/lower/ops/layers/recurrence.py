@@ -105,6 +105,4 @@ def within(op: Builder, lengths: Tensor, x: Tensor) -> Tensor:
 
 
 def _gates(op: Builder, joined: Tensor, count: int) -> tuple[Tensor, ...]:
-    if op.opset >= 18:
-        return op.many("Split", count, joined, axis=-1, num_outputs=count)
-    return op.many("Split", count, joined, axis=-1)
+    return op.many("Split", count, joined, axis=-1, num_outputs=count)

@@ -30,6 +30,7 @@ Scales = Sequence[float | None] | None
 
 _SMALL_IMAGE = 128
 """Height and width, together."""
+_ANTIALIAS_SINCE = 18
 _RUNTIME_RESIZES = frozenset((ir.DataType.FLOAT, ir.DataType.FLOAT16))
 
 
@@ -131,7 +132,7 @@ def _smooth(
     if (
         inner in _RUNTIME_RESIZES
         and all(axis.scale is None or _times(axis) for axis in axes)
-        and not (antialias and align_corners)
+        and not (antialias and (align_corners or op.opset < _ANTIALIAS_SINCE))
     ):
         out = _resize(op, x, axes, **options)
     elif antialias:
