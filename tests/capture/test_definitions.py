@@ -29,6 +29,13 @@ def test_as_many_powers_as_there_are_rows(dtype):
     faithful(lambda x: torch.vander(x[0], x.shape[0] - 1, increasing=True), x, free=({0, 1},))
 
 
+def test_as_many_bins_as_there_are_rows():
+    def forward(x):
+        return torch.histc(x, bins=x.shape[0]), torch.histc(input=x, bins=x.shape[0] + 2, min=-0.5, max=1)
+
+    faithful(forward, torch.randn(4, 3), free=({0},))
+
+
 def test_the_most_frequent_value():
     faithful(lambda x: (x.mode(1), x.mode(0, keepdim=True)), torch.randint(0, 3, (4, 7)), free=({0, 1},), unique=False)
 

@@ -132,10 +132,10 @@ def _at_ranks(
     return found.movedim(-1, 0) if isinstance(q, torch.Tensor) and q.dim() else found.squeeze(-1)
 
 
-@decomposes(aten.histc.default)
-def _histc(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+@decomposes(torch.histc, aten.histc.default)
+def _histc(input: torch.Tensor, bins: Any = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:
     """By the place of each value in the range, and not by a search among the edges, as eager counts here."""
-    values = tensor.reshape(-1)
+    values = input.reshape(-1)
     if min == max:  # the range of the values, or one to either side of the only one
         low, high = values.amin(), values.amax()
         single = low == high
