@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import pickle
 import re
@@ -181,9 +182,8 @@ def kernels(releases: Sequence[str]) -> str:
             lines.append([release, "not known", done.stderr.strip().splitlines()[-1]])
             continue
         ranges = json.loads(done.stdout)
-        lacking = {opset: _lacking(ranges, opset) for opset in range(LOWEST, onnx.defs.onnx_opset_version() + 1)}
-        complete = next((opset - 1 for opset, missing in lacking.items() if missing), max(lacking))
-        lines.append([release, complete, ", ".join(lacking.get(complete + 1, []))])
+        complete, lost = _complete(ranges)
+        lines.append([release, complete, ", ".join(lost)])
     return results.table(["onnxruntime", "complete", "lacks in the next"], lines)
 
 
@@ -196,6 +196,18 @@ for kernel in get_all_opkernel_def():
         found.setdefault(kernel.op_name, []).append(kernel.version_range)
 print(json.dumps(found))
 """
+
+
+def _complete(ranges: dict[str, list[list[int]]]) -> tuple[int, list[str]]:
+    """The newest opset before the first that loses something: an operator that an older opset has computed."""
+    before: set[str] = set()
+    newest: int = onnx.defs.onnx_opset_version()
+    for opset in range(LOWEST, newest + 1):
+        lacking = set(_lacking(ranges, opset))
+        if lost := before & lacking:
+            return opset - 1, sorted(lost)
+        before |= {name for name in _written() if onnx.defs.has(name, opset)} - lacking
+    return newest, []
 
 
 def _lacking(ranges: dict[str, list[list[int]]], opset: int) -> list[str]:
@@ -215,6 +227,7 @@ def _lacking(ranges: dict[str, list[list[int]]], opset: int) -> list[str]:
     return found
 
 
+@functools.cache
 def _written() -> list[str]:
     """The operators that the sources of our translations name."""
     text = "".join(path.read_text() for path in (ROOT / "src" / "trueport" / "lower").rglob("*.py"))

@@ -343,7 +343,7 @@ def test_a_cut_needs_no_loop() -> None:
     assert_kept_alive(Model(of_the_rows), THREE, OTHERS, dynamic_shapes=ROWS, loops=0)
 
 
-@pytest.mark.parametrize("opset", [18, 21, 23])
+@pytest.mark.parametrize("opset", [13, 18, 21, 23])
 def test_in_every_opset(opset: int) -> None:
     assert_kept_alive(Model(different_along_two_axes), THREE, OTHERS, dynamic_shapes=ROWS, opset_version=opset)
 

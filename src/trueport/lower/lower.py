@@ -30,7 +30,7 @@ from trueport.lower.complex.parts import by_parts, by_truth
 from trueport.lower.complex.twins import Twins
 from trueport.lower.control import lower_control
 from trueport.lower.dtypes import align, onnx_dtype
-from trueport.lower.failed import NeedsOnnxscript, not_translated
+from trueport.lower.failed import NeedsOnnxscript, needs_opset, not_translated
 from trueport.lower.opsets import ir_version_for
 from trueport.lower.passes.dtypes_of_opset import refuse_newer_dtypes
 from trueport.lower.passes.exact_factors import keep_factors_exact
@@ -41,6 +41,7 @@ from trueport.lower.passes.undone import without_undone
 from trueport.lower.passes.unread import without_unread
 from trueport.lower.scope import NestedTooDeep
 from trueport.lower.sequences import is_sequence, sequence_of
+from trueport.lower.signature import NeedsOpset
 from trueport.lower.subgraphs import made_here
 from trueport.lower.table import Translation, is_dropped, name_of, translation_for
 from trueport.lower.tensor import Tensor
@@ -90,6 +91,8 @@ def _in_opset(graph: Graph, opset: int, custom: CustomTable | None) -> Lowered:
     if any(found.is_error for found in lowering.diagnostics):
         return Lowered(None, tuple(lowering.diagnostics))
     outputs = lowering.outputs()
+    if any(found.is_error for found in lowering.diagnostics):
+        return Lowered(None, tuple(lowering.diagnostics))
     op = lowering.op
     main = ir.Graph(
         inputs,
@@ -162,7 +165,11 @@ class Lowering:
         if not isinstance(value, OpenItems):
             return self.tensor(value)
         with self.op.putting_out(value.place):
-            return self.tensor(value.rows) if value.number is not None else sequence_of(self, value)
+            try:
+                return self.tensor(value.rows) if value.number is not None else sequence_of(self, value)
+            except NeedsOpset as needed:
+                self.diagnostics.append(needs_opset(needed, value.place, "output"))
+                return Tensor(self.op, self.op.new_name("missing"), onnx_dtype(value.rows.dtype), ())
 
     def names(self) -> dict[Value, str]:
         return {self.twins.origin(value): tensor.name for value, tensor in self._tensors.items() if tensor.name}

@@ -110,7 +110,6 @@ NEWER: tuple[Newer, ...] = (
     Newer(14, "Trilu", "a comparison and Where"),
     Newer(14, "HardSwish", "two nodes"),
     Newer(14, "Reshape of what may be empty", "four nodes more, and a copy"),
-    Newer(14, "Identity of a sequence", "", "lists of tensors that branches and loops hand on"),
     Newer(15, "Shape of some axes", "two nodes"),
     Newer(16, "GridSample", "", "grid_sample"),
     Newer(16, "ScatterElements that adds", "", "scatter_add, index_add, index_put(accumulate=True), bincount"),

@@ -58,6 +58,7 @@ def _unpacked(op: Builder, flat: Tensor, table: Tensor, along: int, sizes: ItemS
     if None not in others:
         total = op.ReduceSum(lengths, op.ints(0))
         target = op.Concat(total, op.shape([*(size for size in others if size is not None), *pair]), axis=0)
+        target.settle((len(order),))
         whole = op.transpose(op.Reshape(flat, target, allowzero=1), order)
         return _pieces(op, whole, along, lengths, (*sizes, *pair))
     cut = _Cut(op, op.ReduceProd(table, op.ints(1), keepdims=0))
@@ -65,6 +66,7 @@ def _unpacked(op: Builder, flat: Tensor, table: Tensor, along: int, sizes: ItemS
     def item(i: Tensor) -> Tensor:
         own = op.Gather(op.Gather(table, i, axis=0), op.ints(along, *(a for a in range(len(sizes)) if a != along)))
         target = op.Concat(own, op.shape(pair), axis=0) if pair else own
+        target.settle((len(order),))
         return op.transpose(op.Reshape(cut.piece(flat, 0, i), target, allowzero=1), order)
 
     return _one_by_one(op, flat.element, cut.count, item, (*sizes, *pair))

@@ -18,12 +18,13 @@ class OpsetUnsupported(Diagnostic):
     ## Mended
     ```python
     model = nn.Linear(4, 4).eval()
-    trueport.export(model, (torch.randn(2, 4),), "net.onnx", opset_version=18)
+    trueport.export(model, (torch.randn(2, 4),), "net.onnx", opset_version=13)
     ```
 
     ## Fix
-    Ask for one of the opsets that the finding lists, the lowest that your runtime's documentation names
-    as supported.
+    Ask for the opset that the finding names; for an operator that came later, it is the lowest that has
+    all of the model. Where you know the runtime and not its opset, name it: target="onnxruntime==1.17"
+    (`--target`). `trueport doctor --target onnxruntime==1.17` says what its opset costs.
     """
 
     code = "TP601"

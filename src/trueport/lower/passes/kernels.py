@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from trueport.lower.signature import TENSOR_NAMES, Signature
+from trueport.lower.signature import TENSOR_NAMES, Signature, signature_of
 
 _CPU = "CPUExecutionProvider"
+_OPEN = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class Kernel:
     last: int
     types: Mapping[str, frozenset[str]]
 
+    def is_of(self, since_version: int) -> bool:
+        """Whether it is taken for this version. One without an end is for its first only, until the next is written."""
+        return self.first == since_version or (self.first < since_version <= self.last < _OPEN)
+
     def computes(self, dtypes: Mapping[str, ir.DataType]) -> bool:
         return all(
             name not in dtypes or TENSOR_NAMES.get(dtypes[name], "") in allowed for name, allowed in self.types.items()
@@ -30,12 +35,24 @@ class Kernel:
 @functools.cache
 def kernels_of(name: str, since_version: int) -> tuple[Kernel, ...]:
     """The kernels of an operator of the standard domain, as of the version that a model means by its name."""
-    return tuple(kernel for kernel in _all().get(name, ()) if kernel.first <= since_version <= kernel.last)
+    return tuple(kernel for kernel in _all().get(name, ()) if kernel.is_of(since_version))
 
 
 def has_kernel(signature: Signature, dtypes: Mapping[str, ir.DataType]) -> bool:
     """Whether the runtime computes the operator, given the dtype behind each shared name of its schema."""
     return any(kernel.computes(dtypes) for kernel in kernels_of(signature.name, signature.since_version))
+
+
+def newest_opset_with(name: str, below: int) -> int | None:
+    """The newest opset below one of which the runtime has a kernel for an operator, where it has none in that one."""
+    for opset in range(below, 0, -1):
+        try:
+            known = kernels_of(name, signature_of(name, opset).since_version)
+        except LookupError:
+            return None
+        if known:
+            return None if opset == below else opset
+    return None
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from trueport.lower.passes.kernels import newest_opset_with
 from trueport.source import Place, Where
 from trueport.torch_internals import TORCH_FOLDER
 from trueport.verify.runtime.tensors import element_name
@@ -79,7 +80,9 @@ def _described(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
     version = f"of {of}opset {opset}" if opset is not None else f"of {node.domain}, which the file does not import"
     dtypes = _dtypes(model)
     given = [dtypes[name] for name in node.input if name in dtypes]
-    return f"the operator is {node.op_type} {version}" + (f", given {' and '.join(given)}" if given else "")
+    older = newest_opset_with(node.op_type, opset) if opset is not None and not node.domain else None
+    known = "" if older is None else f"; this runtime has it as of opset {older}, and not of newer ones"
+    return f"the operator is {node.op_type} {version}" + (f", given {' and '.join(given)}" if given else "") + known
 
 
 def _dtypes(model: onnx.ModelProto) -> dict[str, str]:
