@@ -1,13 +1,14 @@
 """The models whose graphs are compared: what people export, with random weights and, where that is said, fewer layers.
 
-`GRAPHS` maps a name to a builder of (model, args, dynamic_shapes).
+ViT-B, BERT-base and the Llama-like decoder have 4 layers here; the latter has a width of 512.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -204,12 +205,18 @@ class Llama(nn.Module):
         return self.lm_head(self.norm(x)), present
 
 
-def llama(length: int, seen: int, layers: int = 4, width: int = 512, vocabulary: int = 8_000) -> Built:
-    """Of the proportions of a small Llama: 8 heads of 64 in 2 groups. Batch, length and cache are free."""
-    model = Llama(layers, width, heads=8, groups=2, vocabulary=vocabulary)
-    past = [(torch.randn(1, 2, seen, width // 8), torch.randn(1, 2, seen, width // 8)) for _ in range(layers)]
+def llama(layers: int = 4, width: int = 512, vocabulary: int = 8_000) -> Built:
+    """Of the proportions of a small Llama: heads of 64, 4 to a group. Batch, length and cache are free."""
+    model = Llama(layers, width, heads=width // 64, groups=width // 256, vocabulary=vocabulary)
     free, cache = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, {0: Dim.DYNAMIC, 2: Dim.DYNAMIC}
-    return model.eval(), (torch.randint(0, vocabulary, (1, length)), past), (free, [(cache, cache)] * layers)
+    return model.eval(), llama_inputs(model, 2, 5, 7), (free, [(cache, cache)] * layers)
+
+
+def llama_inputs(model: Llama, batch: int, length: int, seen: int) -> tuple[Any, ...]:
+    vocabulary, width = model.tokens.weight.shape
+    layers, groups = len(model.layers), width // 256
+    past = [tuple(torch.randn(batch, groups, seen, 64) for _ in range(2)) for _ in range(layers)]
+    return torch.randint(0, vocabulary, (batch, length)), past
 
 
 class Tagger(nn.Module):
@@ -231,13 +238,26 @@ def tagger() -> Built:
     return Tagger().eval(), (torch.randint(0, 5_000, (2, 40)),), ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},)
 
 
-GRAPHS: dict[str, Callable[[], Built]] = {
-    "resnet50": resnet50,
-    "unet": unet,
-    "vit_b_4_layers": vit,
-    "bert_base_4_layers": bert,
-    "llama_prefill_128": partial(llama, 128, 0),
-    "llama_decode_512": partial(llama, 1, 512),
-    "llama_decode_2048": partial(llama, 1, 2048),
-    "lstm_tagger": tagger,
+@dataclass(frozen=True)
+class GraphModel:
+    """A model, and what it is run on: the inputs that it is exported with, or others of free sizes."""
+
+    build: Callable[[], Built]
+    runs: dict[str, Callable[[Any], tuple[Any, ...]]] = field(default_factory=dict)
+
+
+GRAPHS = {
+    "resnet50": GraphModel(resnet50),
+    "unet": GraphModel(unet),
+    "vit_b_4_layers": GraphModel(vit),
+    "bert_base_4_layers": GraphModel(bert),
+    "llama_4_layers": GraphModel(
+        llama,
+        {
+            "prefill 128": lambda model: llama_inputs(model, 1, 128, 0),
+            "decode, 512 in the cache": lambda model: llama_inputs(model, 1, 1, 512),
+            "decode, 2048 in the cache": lambda model: llama_inputs(model, 1, 1, 2048),
+        },
+    ),
+    "lstm_tagger": GraphModel(tagger),
 }

@@ -9,7 +9,7 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from trueport.lower.passes.graphs import every_graph
-from trueport.optimise.edits import Names, replaced
+from trueport.optimise.edits import ValueNames, replaced
 
 
 class Pass(abc.ABC):
@@ -31,7 +31,7 @@ node itself; or nothing."""
 class NodeByNode(Pass):
     """A pass that looks at each node once, makers before readers, so that a reader meets what became of its makers."""
 
-    names: Names
+    names: ValueNames
 
     @property
     @abc.abstractmethod
@@ -39,7 +39,7 @@ class NodeByNode(Pass):
         """By operator of the standard domain."""
 
     def run(self, model: ir.Model) -> int:
-        self.names, rules = Names(model), self.rules
+        self.names, rules = ValueNames(model), self.rules
         return sum(self._apply(node, rules) for graph in every_graph(model.graph) for node in graph)
 
     def _apply(self, node: ir.Node, rules: Mapping[str, Rule]) -> bool:

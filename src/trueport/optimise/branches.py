@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from trueport.lower.passes.graphs import every_graph
 from trueport.optimise.base import Pass
-from trueport.optimise.edits import Names, array_of, graph_of, remove
+from trueport.optimise.edits import ValueNames, array_of, graph_of, remove
 
 
 class ConstantBranches(Pass):
@@ -23,7 +23,7 @@ class ConstantBranches(Pass):
     name: ClassVar[str] = "branches"
 
     def run(self, model: ir.Model) -> int:
-        names = Names(model)
+        names = ValueNames(model)
         graphs = list(every_graph(model.graph))  # the outermost first: an arm that moves out takes its own `If`s along
         return sum(_inline(node, names) for graph in graphs for node in list(graph) if _decided(node) is not None)
 
@@ -33,7 +33,7 @@ def _decided(node: ir.Node) -> bool | None:
     return None if test is None or test.size != 1 else bool(test.reshape(()))
 
 
-def _inline(node: ir.Node, names: Names) -> int:
+def _inline(node: ir.Node, names: ValueNames) -> int:
     graph = graph_of(node)
     arm = node.attributes["then_branch" if _decided(node) else "else_branch"].as_graph()
     results = list(arm.outputs)

@@ -19,7 +19,7 @@ NAMED_BELOW = 1 << 16
 _SAMPLE = 64
 
 
-class Constants(Pass):
+class LiftedConstants(Pass):
     """Makes initializers of constants, and shares equal ones.
 
     1. A `Constant` node becomes an initializer of its graph, of the same name. An output of a graph stays a node, since

@@ -22,7 +22,7 @@ class ConvBatchNorm(NodeByNode):
     2. The same of `ConvTranspose` without groups, whose output channels are its second axis.
 
     The new weights are computed in float64 and rounded once, so an output differs by roundings of its own dtype, no
-    more than it does where ONNX Runtime does the same in float32 when it loads the model. Refused: other dtypes than
+    more than it does where ONNX Runtime does the same in float32 when it loads the model. NotExact: other dtypes than
     float32 and float64, a factor that is no finite number or is 0, weights that something else reads.
     """
 

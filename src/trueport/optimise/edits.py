@@ -16,7 +16,7 @@ _READ = 1 << 16
 """Elements of a constant that a rule looks at; what is larger is a weight and no parameter of an operator."""
 
 
-class Names:
+class ValueNames:
     """The names of a model's values, so that a new one is new in every graph of it."""
 
     def __init__(self, model: ir.Model) -> None:

@@ -26,7 +26,7 @@ _MOST = 1 << 22
 _IEEE = frozenset(("float16", "float32", "float64"))
 
 
-class Refused(Exception):
+class NotExact(Exception):
     """What is asked has no exact answer here."""
 
 
@@ -38,13 +38,13 @@ def evaluated(node: ir.Node, inputs: Inputs) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             return function(node, inputs)
-    except (Refused, ValueError, IndexError, TypeError, OverflowError):  # a node that no runtime would run either
+    except (NotExact, ValueError, IndexError, TypeError, OverflowError):  # a node that no runtime would run either
         return None
 
 
 def _need(array: Array | None) -> Array:
     if array is None:
-        raise Refused
+        raise NotExact
     return array
 
 
@@ -141,7 +141,7 @@ def _size(node: ir.Node, inputs: Inputs) -> Array:
 def _where(node: ir.Node, inputs: Inputs) -> Array:
     test, one, other = (_need(x) for x in inputs)
     if one.dtype != other.dtype:
-        raise Refused
+        raise NotExact
     return np.where(test, one, other)
 
 
@@ -155,7 +155,7 @@ def _trilu(node: ir.Node, inputs: Inputs) -> Array:
 def _range(node: ir.Node, inputs: Inputs) -> Array:
     start, limit, step = (_need(x).reshape(()) for x in inputs)
     if start.dtype.kind != "i" or not int(step) or max(abs(int(start)), abs(int(limit))) > 2**31:
-        raise Refused  # floats are counted by each runtime in its own way
+        raise NotExact  # floats are counted by each runtime in its own way
     numbers = range(int(start), int(limit), int(step))
     _within([len(numbers)])
     return np.arange(int(start), int(limit), int(step), dtype=start.dtype)
@@ -163,12 +163,12 @@ def _range(node: ir.Node, inputs: Inputs) -> Array:
 
 def _within(sizes: Sequence[int]) -> tuple[int, ...]:
     if any(size < 0 for size in sizes) or int(np.prod(sizes, dtype=np.float64)) > _MOST:
-        raise Refused
+        raise NotExact
     return tuple(sizes)
 
 
 def _refuse() -> Any:
-    raise Refused
+    raise NotExact
 
 
 # Cases 2 and 3: numbers
@@ -178,7 +178,7 @@ def _both(function: Callable[[Array, Array], Array]) -> Callable[[ir.Node, Input
     def apply(node: ir.Node, inputs: Inputs) -> Array:
         a, b = (_need(x) for x in inputs)
         if a.dtype != b.dtype:
-            raise Refused
+            raise NotExact
         _within(np.broadcast_shapes(a.shape, b.shape))
         return _exact(np.asarray(function(a, b)), (a, b))
 
@@ -199,11 +199,11 @@ def _exact(result: Array, operands: Sequence[Array]) -> Array:
         if array.dtype.kind in "biu":
             continue
         if array.dtype.name not in _IEEE:
-            raise Refused
+            raise NotExact
     if result.dtype.kind == "f":
         finite = all(np.isfinite(array).all() for array in operands)
         if np.isnan(result).any() or (finite and not np.isfinite(result).all()):
-            raise Refused
+            raise NotExact
     return result
 
 
@@ -211,9 +211,9 @@ def _divided(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.divide(a, b)
     if a.dtype.kind not in "iu" or not b.all():
-        raise Refused
+        raise NotExact
     if a.dtype.kind == "i" and ((a == np.iinfo(a.dtype).min) & (b == -1)).any():
-        raise Refused
+        raise NotExact
     quotient = np.floor_divide(a, b)
     found: Array = quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)  # ONNX drops the fraction
     return found
@@ -222,7 +222,7 @@ def _divided(a: Array, b: Array) -> Array:
 def _mod(node: ir.Node, inputs: Inputs) -> Array:
     a, b = (_need(x) for x in inputs)
     if number(node, "fmod", 0) or a.dtype != b.dtype or a.dtype.kind not in "iu" or not b.all() or (b == -1).any():
-        raise Refused
+        raise NotExact
     return np.mod(a, b)
 
 
@@ -233,12 +233,12 @@ def _of_integers(function: Callable[..., Any]) -> Callable[[ir.Node, Inputs], Ar
         x, axes = _need(inputs[0]), _optional(inputs, 1)
         keep = bool(number(node, "keepdims", 1))
         if x.dtype.kind not in "iu" or not x.size or "axes" in node.attributes:
-            raise Refused
+            raise NotExact
         if axes is None and number(node, "noop_with_empty_axes", 0):
             return x
         along = None if axes is None or not axes.size else tuple(_ints(axes))
         if axes is not None and not axes.size:
-            raise Refused
+            raise NotExact
         return np.asarray(function(x, axis=along, keepdims=keep)).astype(x.dtype)
 
     return apply
@@ -248,7 +248,7 @@ def _variadic(function: Callable[[Array, Array], Array]) -> Callable[[ir.Node, I
     def apply(node: ir.Node, inputs: Inputs) -> Array:
         arrays = [_need(x) for x in inputs]
         if any(x.dtype != arrays[0].dtype or x.dtype.kind not in "iu" for x in arrays):
-            raise Refused
+            raise NotExact
         found = arrays[0]
         for x in arrays[1:]:
             found = function(found, x)
@@ -275,32 +275,32 @@ def _truth_only(function: Callable[[Array, Array], Array]) -> Callable[[Array, A
 def _cast(node: ir.Node, inputs: Inputs) -> Array:
     x, wanted = _need(inputs[0]), ir.DataType(node.attributes["to"].as_int())
     if not (wanted.is_integer() or wanted.is_floating_point() or wanted == ir.DataType.BOOL) or wanted.itemsize < 1:
-        raise Refused
+        raise NotExact
     target = wanted.numpy()
     if x.dtype == target:
         return x
     if x.dtype.name not in _IEEE and x.dtype.kind not in "biu":
-        raise Refused
+        raise NotExact
     if target.kind != "b" and target.kind not in "iu" and target.name not in _IEEE:
-        raise Refused
+        raise NotExact
     found = x.astype(target)
     if target.kind == "b":
         if np.isnan(x.astype(np.float64)).any():
-            raise Refused
+            raise NotExact
         return found
     narrows = x.dtype.kind == "f" and target.kind == "f"
     if narrows and np.isfinite(x).all() and np.isfinite(found).all():
         return found
     if not np.array_equal(found.astype(x.dtype), x) or (x.dtype.kind == "f" and not np.isfinite(x).all()):
-        raise Refused
+        raise NotExact
     if x.dtype.kind in "iu" and target.kind in "iu" and not np.array_equal(found.astype(object), x.astype(object)):
-        raise Refused  # uint64 and int64 have one form for two numbers
+        raise NotExact  # uint64 and int64 have one form for two numbers
     if (
         x.dtype.kind in "iu"
         and target.kind == "f"
         and [int(n) for n in found.reshape(-1)] != [int(n) for n in x.reshape(-1)]
     ):
-        raise Refused
+        raise NotExact
     return found
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 import onnx_ir as ir
 
 from trueport.lower.weights import WeightTensor
 from trueport.optimise.base import NodeByNode, Rule
-from trueport.optimise.edits import array_of, become, dims_of, graph_of, new_constant, number, tensor_of
+from trueport.optimise.edits import Array, array_of, become, dims_of, graph_of, new_constant, number, tensor_of
 from trueport.optimise.evaluate import TABLE, evaluated
 from trueport.optimise.weights import computed, move_of
 
 SMALL = 1 << 14
 """Bytes by which a constant may make the file larger."""
+_OF_A_WEIGHT = "trueport.of_a_weight"
 _MOST_WORK = 1 << 24
 """Elements that are computed in one model."""
 
@@ -68,28 +69,41 @@ class Fold(NodeByNode):
             a is None and x is not None for a, x in zip(arrays, node.inputs, strict=True)
         ):
             return None
+        weights = [x.name for x in node.inputs if _is_weight(x)]
+        if weights and not self._is_only_reader(node, len(node.inputs)):
+            return None
         found = evaluated(node, arrays)
         if found is None or node.outputs[0].dtype not in (None, ir.DataType.from_numpy(found.dtype)):
             return None
         self._work += found.size + sum(array.size for array in arrays if array is not None)
         if found.nbytes > max(SMALL, self._freed(node)):
             return None
-        return self._constant(node, np.ascontiguousarray(found).reshape(found.shape))
+        name = _called(weights[0], node) if weights else None
+        return self._constant(node, np.ascontiguousarray(found).reshape(found.shape), name)
 
     def _freed(self, node: ir.Node) -> int:
         """Bytes of the constants that nobody else reads."""
         tensors = [tensor_of(x) for x in dict.fromkeys(node.inputs) if x is not None and len(x.uses()) == 1]
         return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
-    def _constant(self, node: ir.Node, content: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> ir.Value | bool:
+    def _is_only_reader(self, node: ir.Node, count: int) -> bool:
+        """Whether nobody else reads the weights among the first inputs of a node."""
+        weights = [x for x in node.inputs[:count] if _is_weight(x)]
+        return all(x is None or (len(x.uses()) == 1 and not x.is_graph_output()) for x in weights)
+
+    def _constant(self, node: ir.Node, content: Array, name: str | None = None) -> ir.Value | bool:
         output = node.outputs[0]
         dtype = ir.DataType.from_numpy(content.dtype)
         if output.is_graph_output():
             if output.type is None:
                 output.type = ir.TensorType(dtype)
             return become(node, "Constant", [], [ir.AttrTensor("value", ir.Tensor(content, dtype=dtype))])
-        name, output.name = output.name or "folded", None
-        return new_constant(graph_of(node), name, ir.Tensor(content, dtype=dtype, name=name))
+        if name is None:
+            name, output.name = output.name or "folded", None
+            return new_constant(graph_of(node), name, ir.Tensor(content, dtype=dtype, name=name))
+        made = new_constant(graph_of(node), name := self.names.new(name), ir.Tensor(content, dtype=dtype, name=name))
+        made.meta[_OF_A_WEIGHT] = True
+        return made
 
     def _moved_weight(self, node: ir.Node) -> ir.Value | None:
         """Case 3."""
@@ -99,20 +113,23 @@ class Fold(NodeByNode):
         function, count = move
         parts = [tensor_of(x) for x in node.inputs[:count]]
         weights = [part for part in parts if isinstance(part, WeightTensor)]
-        if len(weights) != len(parts) or not all(x is not None and len(x.uses()) == 1 for x in node.inputs[:count]):
-            return None
-        if any(x is not None and x.is_graph_output() for x in node.inputs):
+        if len(weights) != len(parts) or not self._is_only_reader(node, count):
             return None
         try:
-            name = self.names.new(_called(weights[0], node))
+            name = self.names.new(_called(weights[0].name, node))
             return new_constant(graph_of(node), name, computed(weights, function, name))
         except (RuntimeError, IndexError):  # torch refuses what no runtime would run either
             return None
 
 
-def _called(weight: WeightTensor, node: ir.Node) -> str:
+def _is_weight(value: ir.Value | None) -> TypeGuard[ir.Value]:
+    """Whether it is a weight of the model, or was made of one."""
+    return value is not None and (isinstance(tensor_of(value), WeightTensor) or _OF_A_WEIGHT in value.meta)
+
+
+def _called(weight: str | None, node: ir.Node) -> str:
     """After the weight that it was, so that people find it."""
-    return f"{weight.name}.{_DONE.get(node.op_type, node.op_type.lower())}"
+    return f"{weight}.{_DONE.get(node.op_type, node.op_type.lower())}"
 
 
 _DONE = {"Transpose": "transposed", "Gather": "reordered", "Concat": "joined"}

@@ -1,4 +1,4 @@
-"""The names of the passes, and which of them a user asks for. Standard library only but for the fault that is told."""
+"""The names of the passes, and which of them a user asks for. Light: the help of the command line shows them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from trueport.lower.passes.padded_pools import keep_padding
 from trueport.optimise.base import Pass
 from trueport.optimise.branches import ConstantBranches
 from trueport.optimise.common import CommonSubexpressions
-from trueport.optimise.constants import Constants
+from trueport.optimise.constants import LiftedConstants
 from trueport.optimise.conv_batch_norm import ConvBatchNorm
 from trueport.optimise.dead_code import DeadCode
 from trueport.optimise.fold import Fold
@@ -25,7 +25,7 @@ from trueport.optimise.moves import Moves
 from trueport.optimise.validate import Broken, Interface, validate
 
 PASSES: tuple[type[Pass], ...] = (
-    Constants,
+    LiftedConstants,
     Fold,
     ConstantBranches,
     Identities,
