@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results")
     options = parser.parse_args(arguments)
     results.circumstances()
+    libraries = ["onnxscript.optimizer", "onnxruntime", "onnxslim", "onnxsim"]
+    children.preload([*libraries, "trueport.api", "benchmarks.graph_run"])
     if options.growth:
         return growth(options.keep)
     chosen = [name for name in GRAPHS if not options.only or options.only in name]
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in chosen:
         with tempfile.TemporaryDirectory(prefix="trueport-graphs-") as folder:
             files = _files(name, Path(folder))
-            ending = children.run(measured, name, files, options.repeats, limit=_LIMIT, start="spawn")
+            ending = children.run(measured, name, files, options.repeats, limit=_LIMIT)
             if ending.died:
                 print(f"{name}: {ending.died} {ending.tail}", file=sys.stderr)
                 continue
@@ -74,7 +76,7 @@ def _files(name: str, folder: Path) -> dict[str, str]:
 
 def _done(what: str, work: children.Work, *args: object) -> bool:
     try:
-        ending = children.run(work, *args, limit=_LIMIT, start="spawn")
+        ending = children.run(work, *args, limit=_LIMIT)
     except HarnessError as error:
         print(f"{what}: {str(error).strip().splitlines()[-1][:200]}", file=sys.stderr)
         return False
@@ -110,7 +112,7 @@ def growth(keep: bool) -> int:
     rows: list[list[str]] = []
     found: dict[int, Passes] = {}
     for layers in _LAYERS:
-        ending = children.run(passes_timed, layers, limit=_LIMIT, start="spawn")
+        ending = children.run(passes_timed, layers, limit=_LIMIT)
         if ending.died:
             print(f"{layers} layers: {ending.died} {ending.tail}", file=sys.stderr)
             return 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
 from trueport.lower.weights import WeightTensor
-from trueport.optimise.edits import given, ints_of, number
+from trueport.optimise.edits import array_of, given, ints_of, number
 
 Move = Callable[[Sequence[torch.Tensor]], torch.Tensor]
 
@@ -77,10 +78,17 @@ def _squeezed(node: ir.Node) -> tuple[Move, int] | None:
 
 def _gathered(node: ir.Node) -> tuple[Move, int] | None:
     rows, axis = given(node, 1), number(node, "axis", 0)
-    indices = ints_of(rows)
-    if indices is None or rows is None or rows.shape is None or len(rows.shape) != 1 or any(i < 0 for i in indices):
+    indices = array_of(rows)
+    if indices is None or indices.dtype.kind not in "iu" or axis < 0 or (indices < 0).any():
         return None
-    return (lambda parts: parts[0].index_select(axis, torch.tensor(indices, device=parts[0].device))), 1
+    order = torch.as_tensor(indices.astype(np.int64))
+
+    def gathered(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+        (x,) = parts
+        found = x.index_select(axis, order.reshape(-1).to(x.device))
+        return found.reshape([*x.shape[:axis], *order.shape, *x.shape[axis + 1 :]])
+
+    return gathered, 1
 
 
 def _joined(node: ir.Node) -> tuple[Move, int] | None:
