@@ -330,6 +330,47 @@ class TestMoves:
         assert after("moves", other) == ["Concat", "Concat"]
 
 
+class TestShapes:
+    def sizes(self, op: Making, x: ir.Value, **axes: int) -> ir.Value:
+        return op.Shape(x, dtype=INT64, dims=(axes.get("end", 3) - axes.get("start", 0),), **axes)
+
+    def test_1_fixed_sizes_beside_free_ones(self) -> None:
+        x, dims = np.ones((2, 3, 4), np.float32), ("n", 3, 4)
+        fixed = lambda op, x: op.Gather(self.sizes(op, x), op.const([-1, 1], np.int64), axis=0, dims=(2,))  # noqa: E731
+        assert after("shapes", fixed, x, dims) == []
+        free = lambda op, x: op.Gather(self.sizes(op, x), op.const(0, np.int64), axis=0, dims=())  # noqa: E731
+        assert after("shapes", free, x, dims) == ["Shape", "Gather"]
+
+    def test_2_neighbouring_axes(self) -> None:
+        x, dims = np.ones((2, 3, 4), np.float32), ("n", "m", 4)
+        near = lambda op, x: op.Gather(self.sizes(op, x), op.const([0, 1], np.int64), axis=0, dims=(2,))  # noqa: E731
+        assert after("shapes", near, x, dims) == ["Shape"]
+        apart = lambda op, x: op.Gather(self.sizes(op, x), op.const([1, 0], np.int64), axis=0, dims=(2,))  # noqa: E731
+        assert after("shapes", apart, x, dims) == ["Shape", "Gather"]
+        cut = lambda op, x: op.Slice(self.sizes(op, x), ints(op, 1), ints(op, 9), dims=(2,))  # noqa: E731
+        assert after("shapes", cut, x, dims) == ["Shape"]
+
+    def test_3_of_what_has_the_same_sizes(self) -> None:
+        x, dims = np.ones((2, 3, 4), np.float32), ("n", "m", 4)
+        build = lambda op, x: self.sizes(op, op.Exp(op.Cast(x, to=11, dtype=ir.DataType.DOUBLE)))  # noqa: E731
+        assert after("shapes", build, x, dims) == ["Cast", "Shape"]  # each node is looked at once
+        other = lambda op, x: self.sizes(op, op.Transpose(x, perm=[1, 0, 2], dims=("m", "n", 4)))  # noqa: E731
+        assert after("shapes", other, x, dims) == ["Transpose", "Shape"]
+
+    def test_4_neighbours_join(self) -> None:
+        x, dims = np.ones((2, 3, 4), np.float32), ("n", "m", "k")
+
+        def build(op: Making, x: ir.Value) -> ir.Value:
+            parts = [self.sizes(op, x, start=axis, end=axis + 1) for axis in (0, 1, 2)]
+            return op.Concat(*parts, ints(op, 7), axis=0, dims=(4,))
+
+        assert after("shapes", build, x, dims) == ["Shape", "Concat"]
+        turned = lambda op, x: op.Concat(  # noqa: E731
+            self.sizes(op, x, start=1, end=2), self.sizes(op, x, start=0, end=1), axis=0, dims=(2,)
+        )
+        assert after("shapes", turned, x, dims) == ["Shape", "Shape", "Concat"]
+
+
 class TestCommon:
     def test_1_computed_once(self) -> None:
         build = lambda op, x: op.Add(op.Neg(x), op.Neg(x))  # noqa: E731

@@ -13,6 +13,7 @@ NAMES = (
     "branches",
     "identities",
     "moves",
+    "shapes",
     "common",
     "loop_invariants",
     "conv_batch_norm",

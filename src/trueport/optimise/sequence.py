@@ -22,6 +22,7 @@ from trueport.optimise.fold import Fold
 from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
+from trueport.optimise.shapes import Shapes
 from trueport.optimise.validate import Broken, Interface, validate
 
 PASSES: tuple[type[Pass], ...] = (
@@ -30,6 +31,7 @@ PASSES: tuple[type[Pass], ...] = (
     ConstantBranches,
     Identities,
     Moves,
+    Shapes,
     CommonSubexpressions,
     LoopInvariants,
     ConvBatchNorm,
