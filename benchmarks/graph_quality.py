@@ -5,6 +5,8 @@ onnxslim and onnxsim. Then one process loads all files of a model, on one thread
 …), so that a busy moment of the machine hits all of them. CPU time, the smallest of the turns. Nodes are counted in
 all graphs of a file, functions included, `Constant` nodes not.
 
+onnxslim and onnxsim are no dependencies of ours: `pip install --no-deps onnxslim onnxsim`, or they are left out.
+
 `--growth` compares the passes with onnxscript's optimiser, on the same decoder of 24 and 96 layers as lowered by
 trueport.
 """
