@@ -32,6 +32,7 @@ class NodeByNode(Pass):
     """A pass that looks at each node once, makers before readers, so that a reader meets what became of its makers."""
 
     names: ValueNames
+    opset: int
 
     @property
     @abc.abstractmethod
@@ -39,7 +40,8 @@ class NodeByNode(Pass):
         """By operator of the standard domain."""
 
     def run(self, model: ir.Model) -> int:
-        self.names, rules = ValueNames(model), self.rules
+        self.names, self.opset = ValueNames(model), model.graph.opset_imports.get("", 0)
+        rules = self.rules
         return sum(self._apply(node, rules) for graph in every_graph(model.graph) for node in graph)
 
     def _apply(self, node: ir.Node, rules: Mapping[str, Rule]) -> bool:

@@ -23,6 +23,8 @@ from trueport.optimise.edits import (
     rank_of,
 )
 
+_SPANS_SINCE = 15
+"""The opset from which on a `Shape` may tell some axes only."""
 _SAME_SIZES = frozenset(
     "Identity Cast Neg Abs Not Sqrt Reciprocal Exp Log Sigmoid Tanh Relu Erf Sin Cos Floor Ceil Softmax "
     "LogSoftmax Gelu LeakyRelu Elu Sign Round CumSum IsNaN IsInf Clip Trilu".split()
@@ -44,7 +46,8 @@ class Shapes(NodeByNode):
 
     @property
     def rules(self) -> Mapping[str, Rule]:
-        return {"Gather": self._gather, "Slice": self._slice, "Shape": self._shape, "Concat": self._concat}
+        spans = {"Slice": self._slice, "Concat": self._concat} if self.opset >= _SPANS_SINCE else {}
+        return {"Gather": self._gather, "Shape": self._shape, **spans}
 
     def _gather(self, node: ir.Node) -> ir.Value | bool | None:
         shape, indices = maker(node.inputs[0], "Shape"), array_of(given(node, 1))
@@ -60,7 +63,7 @@ class Shapes(NodeByNode):
         if axes and dims and all(isinstance(dims[axis], int) for axis in axes):  # case 1
             numbers = np.array([dims[axis] for axis in axes], np.int64).reshape(indices.shape)
             return self._fixed(node, numbers)
-        if indices.ndim != 1 or not axes or axes != list(range(axes[0], axes[-1] + 1)):
+        if self.opset < _SPANS_SINCE or indices.ndim != 1 or not axes or axes != list(range(axes[0], axes[-1] + 1)):
             return None
         return become(node, "Shape", [shape.inputs[0]], _span(axes[0], axes[-1] + 1))  # case 2
 
