@@ -350,6 +350,15 @@ class TestShapes:
         cut = lambda op, x: op.Slice(self.sizes(op, x), ints(op, 1), ints(op, 9), dims=(2,))  # noqa: E731
         assert after("shapes", cut, x, dims) == ["Shape"]
 
+    def test_2_not_before_the_opset_that_knows_it(self) -> None:
+        op = Making()
+        x = op.input(FLOAT, ("n", "m", 4), "x")
+        sizes = op.Gather(self.sizes(op, x), op.const([0, 1], np.int64), axis=0, dims=(2,))
+        model = op.model([x], [op.Identity(sizes)])
+        model.graph.opset_imports[""] = 14
+        run_passes(model)
+        assert kinds(model) == ["Shape", "Gather"]
+
     def test_3_of_what_has_the_same_sizes(self) -> None:
         x, dims = np.ones((2, 3, 4), np.float32), ("n", "m", 4)
         build = lambda op, x: self.sizes(op, op.Exp(op.Cast(x, to=11, dtype=ir.DataType.DOUBLE)))  # noqa: E731

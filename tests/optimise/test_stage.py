@@ -8,9 +8,11 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import nn
 
 import trueport
+from trueport.cli.export import export
 from trueport.optimise import sequence
 from trueport.optimise.base import Rule
 from trueport.optimise.identities import Identities
@@ -151,6 +153,17 @@ def test_an_unknown_pass_is_a_usage_error_that_lists_the_names(asked: object) ->
     (found,) = refused.value.diagnostics
     assert found.code == "TP001"
     assert "loop_invariants" in found.fix
+
+
+def test_the_command_line_asks_for_the_same() -> None:
+    """A usage error is told before anything heavy is imported, and before the model is looked for."""
+    for words, told in (
+        (["--passes", "fould"], "loop_invariants"),
+        (["--passes=-fold", "--no-optimise"], "one of the"),
+    ):
+        ended = CliRunner().invoke(export, ["nowhere.py:Net", "-i", "x:2x3", "-o", "unwritten.onnx", *words])
+        assert ended.exit_code == 2
+        assert told in ended.output
 
 
 def test_the_report_says_what_each_pass_did() -> None:

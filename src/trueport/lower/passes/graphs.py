@@ -31,7 +31,7 @@ def numbers_of(value: ir.Value | None, *, weights: bool = False) -> list[float] 
         content = maker.attributes["value"].as_tensor()
     if content is None or content.size > _SMALL or (isinstance(content, WeightTensor) and not weights):
         return None
-    return content.numpy().reshape(-1).tolist()  # type: ignore[no-any-return]
+    return content.numpy().reshape(-1).tolist()
 
 
 def number_of(value: ir.Value | None, *, weights: bool = False) -> float | None:
