@@ -27,6 +27,8 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench
+	$(BIN)/python -m benchmarks.graph_quality --keep
+	$(BIN)/python -m benchmarks.graph_quality --growth --keep
 
 # A model of 6 GB, exported and verified; needs 16 GB of memory and 12 GB of disk.
 large: $(READY)

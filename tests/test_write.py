@@ -488,9 +488,9 @@ class Wide(nn.Module):
         return sum(layer(y).sum(-1) for layer in self.layers)
 
 model = Wide(6400).eval()
-for parameter in model.parameters():
-    parameter.data.fill_(0.5)
-program = trueport.export(model, (torch.ones(1, 1024),), verify=False)
+for number, parameter in enumerate(model.parameters()):
+    parameter.data.fill_(number)  # equal ones would be one
+program = trueport.export(model, (torch.ones(1, 2, 1024),), verify=False)  # a product of matrices: each is transposed
 weights = sum(p.numel() * 4 for p in model.parameters())
 for name, external in (("external", True), ("inline", False)):
     before = peak()

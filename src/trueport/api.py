@@ -24,6 +24,7 @@ from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
 from trueport.lower.opsets import opset_to_write
+from trueport.optimise.names import Asked, chosen
 from trueport.program import Program, prove, save_model
 from trueport.report import Report
 from trueport.report.versions import installed_versions
@@ -37,7 +38,7 @@ from trueport.verify.runtime.sandbox import warm_up
 
 _NO_EFFECT = frozenset(
     "artifacts_dir do_constant_folding dump_exported_program dynamo export_params fallback keep_initializers_as_inputs "
-    "optimize profile report strict training verbose".split()
+    "profile report strict training verbose".split()
 )
 """Arguments of torch.onnx.export that mean nothing here; taken so that changing the import is the migration."""
 
@@ -71,6 +72,7 @@ def export(
     source: bool = True,
     source_root: str | os.PathLike[str] | None = None,
     target: str | None = None,
+    optimize: Asked = True,
     **torch_options: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -84,7 +86,8 @@ def export(
     random numbers: the exported one draws its own, and is checked to be distributed as eager is), `source_root` (the
     folder that the lines noted in the file are relative to; else the project's, the nearest above each source file with
     a pyproject.toml or a .git), `source` (False leaves the lines out, for a file that goes to others), `target` (where
-    the model will run, "onnxruntime==1.17", which says the opset where `opset_version` does not).
+    the model will run, "onnxruntime==1.17", which says the opset where `opset_version` does not), `optimize` (False
+    runs no pass over the graph, "fold,moves" these two, "-fold" all but this one).
 
     Raises ExportError, with every finding, where the model cannot be exported faithfully; nothing is written then.
     """
@@ -104,6 +107,7 @@ def export(
         random=_random(random),
         source=source,
         source_root=_folder(source_root),
+        passes=chosen(optimize),
     )
     _refuse_unknown_arguments(torch_options)
     watch = Stopwatch()

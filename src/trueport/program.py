@@ -21,6 +21,7 @@ from trueport.load.job import Job
 from trueport.load.outputs import refuse_output
 from trueport.load.values import LeafKind
 from trueport.lower.write import write, write_for_a_while
+from trueport.optimise.sequence import PassResult
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
 from trueport.rewrite.readable import readable
@@ -42,6 +43,7 @@ class CarriedModel:
     graph: Graph
     model: ir.Model
     checked: CheckResult | None
+    passes: tuple[PassResult, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

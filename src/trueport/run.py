@@ -1,9 +1,11 @@
 """One export on its way through the house, and what was found on it.
 
-    load ──► examine ──► capture ──► judge ──► lower ──► verify ──► report
-                            ▲                              │
-                            └──────────────────────────────┘ something is wrong, and a library decides by a free size:
-                                                             once more, with both of its sides
+    load ──► examine ──► capture ──► judge ──► lower ──► optimise ──► verify ──► report
+                            ▲                    ▲                      │
+                            │                    └──────────────────────┤ something is wrong that is right without
+                            │                                           │ some pass: without that one
+                            └───────────────────────────────────────────┘ something is wrong, and a library decides by a
+                                                                          free size: once more, with both of its sides
 
 Each stage is a function of what the stages before it gave, and gives a frozen dataclass; findings travel in these.
 `Run.carry` reads like this picture.
@@ -46,6 +48,8 @@ from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
 from trueport.lower.table import is_leaf
 from trueport.lower.write import write_for_a_while
+from trueport.optimise.sequence import PassResult
+from trueport.optimise.stage import Optimised, left_out, optimised
 from trueport.program import CarriedModel, shown_functions
 from trueport.report import Report
 from trueport.report.versions import installed_versions
@@ -55,7 +59,7 @@ from trueport.verify.assumed.judge import judge_trace
 from trueport.verify.assumed.sizes import TraceJudged
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
-from trueport.verify.options import Options
+from trueport.verify.options import FEW, Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
 from trueport.versions import versions_found
@@ -82,6 +86,8 @@ class ExportOptions:
     """Whether the lines of the source are noted in the file."""
     source_root: str | None
     """The folder that they are relative to; None for the project's."""
+    passes: tuple[str, ...]
+    """The passes over the ONNX model that may run, by name."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class Attempt:
     graph: Graph
     model: ir.Model | None = None
     checked: CheckResult | None = None
+    passes: tuple[PassResult, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -111,7 +118,7 @@ class Attempt:
     def carried(self) -> CarriedModel:
         if self.failed or self.model is None:
             raise ExportError(self.found, shown_functions(self.graph))
-        return CarriedModel(self.found, self.graph, self.model, self.checked)
+        return CarriedModel(self.found, self.graph, self.model, self.checked, self.passes)
 
 
 class NotCaptured(ExportError):
@@ -157,7 +164,7 @@ class Run:
             raise
 
     def _carried(self) -> CarriedModel:
-        """examine ► capture ► judge ► lower ► verify."""
+        """examine ► capture ► judge ► lower ► optimise ► verify."""
         _passed.before(self.job.model)
         if self.options.verify:
             warm_up()
@@ -177,7 +184,7 @@ class Run:
     # The ways through the stages
 
     def _attempt(self, examined: Examined, libraries: bool = False) -> Attempt:
-        """capture ► judge ► lower ► verify. What stands in the way of a check is told all at once."""
+        """capture ► judge ► lower ► optimise ► verify. What stands in the way of a check is told all at once."""
         graph = self._capture(examined, libraries)
         judged = self._judge(graph, examined)
         lowered = self._lower(graph)
@@ -185,15 +192,45 @@ class Run:
         found += tuple(finding for finding in lowered.diagnostics if not _is_told(finding, found))
         if lowered.model is None or any(finding.is_error for finding in found):
             return Attempt(found, graph)
+        smaller = self._optimise(graph, lowered.model)
         if not self.options.verify:
-            unchecked = NotVerified(message="verify=False: nothing was compared with eager")
-            return Attempt((*found, unchecked), graph, lowered.model)
+            unchecked = NotVerified(message="verify=False: nothing was compared with eager", seen=smaller.unchecked())
+            return Attempt((*found, *smaller.findings, unchecked), graph, smaller.model, passes=smaller.results)
         random = any(isinstance(finding, RandomKept) for finding in found)
-        checked = self._verify(graph, lowered.model, judged, random)
+        checked = self._verify(graph, smaller.model, judged, random)
+        if smaller.is_changed and not checked.agrees:
+            smaller, checked = self._without_guilty_passes(graph, judged, random, smaller, checked)
         if random and not checked.agrees:  # there will be no exported model that draws anything
             found = tuple(finding for finding in found if not isinstance(finding, RandomKept))
-        found += summary.with_lines(checked.diagnostics, self._roots())
-        return Attempt(found, graph, lowered.model, checked)
+        found += (*smaller.findings, *summary.with_lines(checked.diagnostics, self._roots()))
+        return Attempt(found, graph, smaller.model, checked, smaller.results)
+
+    def _without_guilty_passes(
+        self, graph: Graph, judged: TraceJudged, random: bool, smaller: Optimised, failed: CheckResult
+    ) -> tuple[Optimised, CheckResult]:
+        """Where the model is right before the passes, on the input that failed: without those that made it wrong."""
+        wrong = replace(judged, must_try_values=(*judged.must_try_values, *failed.differs_on))
+        few = replace(self.options.checking, evidence=None, budget=FEW)
+        quickly = replace(self, options=replace(self.options, checking=few))
+
+        def is_wrong(names: Sequence[str]) -> bool:
+            model = self._optimise(graph, None, names).model
+            return not quickly._verify(graph, model, wrong, random).agrees
+
+        without = left_out(smaller.names, is_wrong)
+        if not without:
+            return smaller, failed  # the passes have nothing to do with it
+        evidence = self.options.checking.evidence
+        if evidence is not None and failed.kept is not None:
+            evidence.withdraw()
+        kept = [name for name in smaller.names if name not in without]
+        for names in (kept, ()):
+            again = self._optimise(graph, None, names)
+            checked = self._verify(graph, again.model, judged, random)
+            if checked.agrees:
+                break
+        gone = [name for name in smaller.names if name not in again.names]
+        return again.without(gone, failed.diagnostics), checked
 
     def _better_with_libraries(self, failed: Attempt, examined: Examined) -> Attempt:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
@@ -253,6 +290,17 @@ class Run:
             if lowered.model is not None:
                 describe(lowered.model, graph, self.job, installed_versions()["trueport"], self.noting())
             return lowered
+
+    def _optimise(self, graph: Graph, model: ir.Model | None, names: Sequence[str] | None = None) -> Optimised:
+        """`model` is what the graph was lowered to; None where that has been changed already."""
+
+        def anew() -> ir.Model:
+            lowered = self._lower(graph).model
+            assert lowered is not None, "a graph that was lowered once can be lowered again"
+            return lowered
+
+        with self.watch.stage("optimise"), uncollected():
+            return optimised(anew() if model is None else model, anew, self.options.passes if names is None else names)
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
         state = Snapshot(self.job.model)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 import torch
 
@@ -28,6 +29,7 @@ from trueport.generation.watch import Lengths
 from trueport.load.request import make_job
 from trueport.load.targets import load_target
 from trueport.lower.table import is_leaf
+from trueport.optimise.stage import Optimised
 from trueport.progress import Reached
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
 from trueport.verify.faults.findings import EXAMPLE, failure_found
@@ -46,6 +48,7 @@ MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP813": lambda: another_token(),
     "TP602": lambda: judge_versions({"onnxruntime": "1.16.3"}.get),
     "TP603": lambda: judge_versions({"torch": "2.99.0"}.get, lambda: ["torch._sync is missing"]),
+    "TP701": lambda: Optimised(ir.Model(ir.Graph([], [], nodes=[]), ir_version=9), ()).without(["moves"], []).findings,
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],
     "TP901": lambda: [our_fault(KeyError("s0"))],

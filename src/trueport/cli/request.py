@@ -14,6 +14,7 @@ from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
 from trueport.load.formulas import names_in
 from trueport.lower.runtimes import parse_target
+from trueport.optimise.names import NAMES, chosen
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +58,11 @@ def model_options(command: Command) -> Command:
                 "--random", type=click.Choice(["onnx"]),
                 help="Keep a model random that draws random numbers; refused if it does and nothing is said.",
             ),
+            click.option("--no-optimise", is_flag=True, help="Write the graph as it is, without any pass over it."),
+            click.option(
+                "--passes", metavar="A,B",
+                help=f"Run only these passes, or -A,-B: all but these. They are: {', '.join(NAMES)}.",
+            ),
         ]
     ):  # fmt: skip
         command = option(command)
@@ -99,11 +105,14 @@ def read_request(
     runtime: str | None = None,
     state: str | None = None,
     random: str | None = None,
+    no_optimise: bool = False,
+    passes: str | None = None,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
     if runtime is not None:
         parse_target(runtime)
+    optimize = _passes(no_optimise, passes)
     _refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
@@ -119,6 +128,8 @@ def read_request(
         "state": state,
         "random": random,
     }
+    if optimize is not True:
+        common["optimize"] = optimize
     if not inputs and loaded.example_inputs is not None:
         if ranges:
             raise usage_error(
@@ -138,6 +149,13 @@ def read_request(
             "value_ranges": parsed.value_ranges,
         },
     )
+
+
+def _passes(no_optimise: bool, passes: str | None) -> bool | tuple[str, ...]:
+    """As `trueport.api` takes it: True for all."""
+    if no_optimise and passes is not None:
+        raise usage_error(f"--no-optimise runs no pass, and --passes {passes} some", fix="give one of the two")
+    return not no_optimise if passes is None else chosen(passes)
 
 
 def _refuse_missing(target: str, weights: str | None) -> None:

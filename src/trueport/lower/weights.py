@@ -14,6 +14,9 @@ from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Tensor
 
+_PIECE = 4 << 20
+"""Bytes of a weight that are made contiguous at once, where it is a view with gaps or a transposition."""
+
 
 class Output(Protocol):
     """What weights are written to."""
@@ -24,8 +27,8 @@ class Output(Protocol):
 class WeightTensor(ir.Tensor[torch.Tensor]):
     """A torch tensor seen as an ONNX one. Nothing is copied until the bytes are asked for.
 
-    Writing goes from torch's memory to the file. A weight that is a view with gaps or a transposition is first made
-    contiguous by torch, alone and for the time of its writing: numpy would take thirty times as long for it.
+    Writing goes from torch's memory to the file. A weight that is a view with gaps or a transposition is made
+    contiguous by torch, a few rows at a time: numpy would take thirty times as long for it.
     """
 
     def __init__(self, tensor: torch.Tensor, name: str) -> None:
@@ -47,8 +50,19 @@ class WeightTensor(ir.Tensor[torch.Tensor]):
         return _bytes(self.source).tobytes()
 
     def tofile(self, file: Output) -> None:
-        file.write(_bytes(self.source).data)
+        source = self.source
+        for piece in source.split(_rows_at_once(source)) if _has_rows(source) else (source,):
+            file.write(_bytes(piece).data)
         progress.advance(self.nbytes)
+
+
+def _has_rows(tensor: torch.Tensor) -> bool:
+    """Whether it is to be made contiguous piece by piece."""
+    return tensor.ndim > 1 and tensor.nbytes > _PIECE and not tensor.is_contiguous()
+
+
+def _rows_at_once(tensor: torch.Tensor) -> int:
+    return max(1, _PIECE * tensor.shape[0] // tensor.nbytes)
 
 
 def _bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -125,6 +125,19 @@ class CallsSummary:
         return f"{text}, not run: {told}"
 
 
+@dataclass(frozen=True, slots=True)
+class PassSummary:
+    """What one pass over the ONNX model did."""
+
+    name: str
+    changes: int
+    nodes_removed: int
+    """Fewer nodes after it; below 0 where it left more."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.changes} changes, {self.nodes_removed} nodes fewer"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything there is to tell about one export. Reads from top to bottom as a user would ask."""
@@ -143,6 +156,8 @@ class Report:
     """Arguments that became part of the model, with their value as text."""
     assumptions: tuple[str, ...] = ()
     nodes: int | None = None
+    passes: tuple[PassSummary, ...] = ()
+    """The passes that ran over the ONNX model, in their order; none with `optimize=False`."""
     calls: CallsSummary | None = None
     """None where the file is not of our making: then nothing is known of its calls."""
     checks: tuple[CheckedInput, ...] = ()

@@ -212,6 +212,7 @@ class Check:
     tried: int = 0
     searched: int = 0
     known: list[Candidate] = field(default_factory=list)
+    failing: list[Candidate] = field(default_factory=list)
     _told_of: set[str] = field(default_factory=set)
     """Free sizes at whose edge something was found."""
 
@@ -341,6 +342,7 @@ class Check:
             or self._is_shape_of_nothing(candidate, on, outcome)
             or self._is_at_edge(candidate, family, outcome)
         ):
+            self.failing.append(candidate)
             self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: InputOutcome) -> bool:
@@ -416,6 +418,7 @@ class Check:
             decisions=self.comparer.reference.tally.decisions(),
             searched=self.searched,
             kept=self.investigation.kept,
+            differs_on=tuple(candidate.values for candidate in self.failing[:1]),
         )
 
     def _worth_trying(self, drawn: Iterator[Drawn]) -> Iterator[Drawn]:

@@ -57,6 +57,8 @@ USUAL = Budget()
 EXPORTED = Budget(inputs=40, units=80_000, units_of_an_operator=250, search_units=300_000)
 """For a file of our own, each of whose calls was run by itself as well. Of a foreign file nothing is known but what the
 inputs show."""
+FEW = Budget(needed=4, inputs=4, units=8_000, units_of_an_operator=25, search_units=0, arms=0, shrink_units=0)
+"""To see again what was seen already: the example, and the input that failed."""
 THOROUGH = Budget(
     needed=1_000,
     needed_units=600_000_000,

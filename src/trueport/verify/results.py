@@ -56,6 +56,8 @@ class CheckResult:
     """How many inputs were tried in eager alone, to find those that take another way."""
     kept: Path | None = None
     """The folder of the counterexample, where one was kept."""
+    differs_on: tuple[Sequence[object], ...] = ()
+    """The input on which something was found first, one value per leaf, if it was an input that showed it."""
     calls: CallsChecked | None = None
     """What the calls of the model have shown, each by itself; None for a file that is not of our making."""
 

@@ -60,12 +60,12 @@ def _keep_shared_factor(graph: ir.Graph, node: ir.Node) -> None:
 
 
 def _is_scaled(node: ir.Node) -> bool:
-    return node.op_type in _SCALING and any(number_of(value) is not None for value in node.inputs)
+    return node.op_type in _SCALING and any(number_of(value, weights=True) is not None for value in node.inputs)
 
 
 def _loses_digits(value: ir.Value | None, divides: bool) -> bool:
     """Whether this is one number, and it, or what it is divided by, is none of single precision."""
-    number = number_of(value)
+    number = number_of(value, weights=True)
     if number is None:
         return False
     factor = (1 / number if number else 0.0) if divides else number

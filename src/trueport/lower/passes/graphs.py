@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from trueport.lower.weights import WeightTensor
+
 
 def every_graph(graph: ir.Graph) -> Iterator[ir.Graph]:
     yield graph
@@ -16,18 +18,25 @@ def every_graph(graph: ir.Graph) -> Iterator[ir.Graph]:
                 yield from every_graph(attribute.as_graph())
 
 
-def numbers_of(value: ir.Value | None) -> list[float] | None:
-    """The content of a constant of the graph, flat; None where the value is computed, or a weight."""
+_SMALL = 1 << 10
+"""Elements of a constant that somebody may look at."""
+
+
+def numbers_of(value: ir.Value | None, *, weights: bool = False) -> list[float] | None:
+    """The content of a small constant of the graph, a node or an initializer, flat; None where the value is computed,
+    or is a weight of the model and those are not asked for."""
     content = None if value is None else value.const_value
     maker = None if value is None else value.producer()
     if content is None and maker is not None and maker.op_type == "Constant" and "value" in maker.attributes:
         content = maker.attributes["value"].as_tensor()
-    return None if content is None or maker is None else content.numpy().reshape(-1).tolist()
+    if content is None or content.size > _SMALL or (isinstance(content, WeightTensor) and not weights):
+        return None
+    return content.numpy().reshape(-1).tolist()
 
 
-def number_of(value: ir.Value | None) -> float | None:
+def number_of(value: ir.Value | None, *, weights: bool = False) -> float | None:
     """The content of a constant that is one number."""
-    found = numbers_of(value)
+    found = numbers_of(value, weights=weights)
     return float(found[0]) if found is not None and len(found) == 1 else None
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from trueport.lower.passes.undone import without_undone
-from trueport.lower.passes.unread import without_unread
+from tests.optimise.graphs import run_pass
 
 _D = ir.DataType
 
@@ -36,8 +35,8 @@ class Drawing:
 
 
 def kinds(model: ir.Model) -> list[str]:
-    without_undone(model)
-    without_unread(model)
+    for name in ("identities", "moves", "dead_code"):
+        run_pass(model, name)
     return [node.op_type for node in model.graph if node.op_type != "Constant"]
 
 

@@ -1,0 +1,278 @@
+"""Graphs to run passes on: written down in a few lines, or made at random; and what the reference evaluator gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+from onnx.reference import ReferenceEvaluator
+
+from trueport.lower.weights import WeightTensor
+from trueport.optimise.sequence import PASSES, optimise
+from trueport.optimise.validate import Interface, validate
+
+Dims = tuple[int | str, ...]
+Array = np.ndarray[Any, Any]
+
+FLOAT, INT64, BOOL, INT32 = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL, ir.DataType.INT32
+
+
+class Making:
+    """One graph under construction. `op.Add(x, y)` appends a node; its dtype and sizes are those of the first input,
+    unless `dtype=` or `dims=` say otherwise."""
+
+    def __init__(self, outer: Making | None = None) -> None:
+        self.nodes: list[ir.Node] = []
+        self.weights: list[ir.Value] = []
+        self.count: list[int] = [0] if outer is None else outer.count
+
+    def name(self, stem: str) -> str:
+        self.count[0] += 1
+        return f"{stem}_{self.count[0]}"
+
+    def input(self, dtype: ir.DataType, dims: Dims, name: str | None = None) -> ir.Value:
+        return ir.Value(name=name or self.name("in"), type=ir.TensorType(dtype), shape=ir.Shape(dims))
+
+    def const(self, content: Any, dtype: Any = None) -> ir.Value:
+        array = np.asarray(content, dtype=dtype)
+        return self.node("Constant", [], {"value": ir.Tensor(array)}, ir.DataType.from_numpy(array.dtype), array.shape)
+
+    def weight(self, content: Any, name: str | None = None) -> ir.Value:
+        tensor = torch.as_tensor(content)
+        held = WeightTensor(tensor, name or self.name("w"))
+        value = ir.Value(name=held.name, type=ir.TensorType(held.dtype), shape=ir.Shape(tensor.shape), const_value=held)
+        self.weights.append(value)
+        return value
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any],
+        dtype: ir.DataType | None,
+        dims: Dims | None,
+    ) -> ir.Value:
+        out = ir.Value(
+            name=self.name(op_type),
+            type=None if dtype is None else ir.TensorType(dtype),
+            shape=None if dims is None else ir.Shape(dims),
+        )
+        given = [ir.convenience.convert_attribute(key, value) for key, value in attributes.items()]
+        notes = {"trueport.source": f"model.py:{len(self.nodes) + 1}"}
+        node = ir.Node("", op_type, inputs, given, outputs=[out], name=f"node_{out.name}", metadata_props=notes)
+        self.nodes.append(node)
+        return out
+
+    def __getattr__(self, op_type: str) -> Any:
+        def make(*inputs: ir.Value | None, dtype: Any = None, dims: Any = None, **attributes: Any) -> ir.Value:
+            first = next((value for value in inputs if value is not None), None)
+            if dims is None and first is not None:
+                dims = dims_of(first)
+            return self.node(op_type, inputs, attributes, dtype or (first.dtype if first is not None else None), dims)
+
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return make
+
+    def graph(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Graph:
+        return ir.Graph(
+            inputs, outputs, nodes=self.nodes, initializers=self.weights, opset_imports={"": 20}, name=self.name("g")
+        )
+
+    def model(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Model:
+        return ir.Model(self.graph(inputs, outputs), ir_version=9)
+
+
+def dims_of(value: ir.Value) -> Dims:
+    assert value.shape is not None
+    return tuple(dim if isinstance(dim, int) else str(dim.value) for dim in value.shape)
+
+
+def run_pass(model: ir.Model, name: str) -> int:
+    """One pass, once, validated. How many changes it made."""
+    kind = next(each for each in PASSES if each.name == name)
+    before = Interface.of(model)
+    changes = kind().run(model)
+    validate(model, before)
+    return changes
+
+
+def run_passes(model: ir.Model, *names: str) -> None:
+    optimise(model, names or [each.name for each in PASSES], each=True)
+
+
+def kinds(model: ir.Model) -> list[str]:
+    """The operators of a model, in order, those of inner graphs behind their node."""
+    return [node.op_type for node in model.graph.all_nodes()]
+
+
+def answers(model: ir.Model, feeds: Mapping[str, Array]) -> list[Array]:
+    """What the reference evaluator gives."""
+    with np.errstate(all="ignore"):
+        found = ReferenceEvaluator(ir.to_proto(model)).run(None, dict(feeds))
+    return [np.asarray(each) for each in found]
+
+
+def same(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    """To the last bit: dtypes, sizes, NaN where there is NaN, and the sign of zero."""
+    return len(one) == len(other) and all(
+        a.dtype == b.dtype and a.shape == b.shape and _bits(a) == _bits(b) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _bits(array: Array) -> bytes:
+    plain = np.ascontiguousarray(array)
+    return np.where(np.isnan(plain), np.nan, plain).tobytes() if plain.dtype.kind == "f" else plain.tobytes()
+
+
+# At random
+
+_NUMBERS = [0.0, -0.0, 1.0, -1.0, 2.5, float("nan"), float("inf"), -float("inf"), 1e-38, 3.0]
+_FREE = "n"
+
+
+class RandomGraph:
+    """A graph of operators that only promise exact results, with constants that tempt passes to go wrong."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.op = Making()
+        self.inputs = [
+            self.op.input(FLOAT, (_FREE, 2), "x"),
+            self.op.input(FLOAT, (2, 3), "y"),
+            self.op.input(INT64, (3,), "i"),
+            self.op.input(BOOL, (), "b"),
+        ]
+        pool = [*self.inputs, self.op.weight(torch.tensor([[0.0, -0.0, 2.0], [1.0, 3.0, -1.0]]))]
+        pool.append(self.op.const(np.float32(self.random.choice(_NUMBERS))))
+        self._grow(self.op, pool, 14, depth=2)
+        made = [value for value in pool if value.producer() is not None and value.producer().op_type != "Constant"]  # type: ignore[union-attr]
+        outputs = self.random.sample(made, min(4, len(made)))
+        self.model = self.op.model(self.inputs, [self.op.Identity(value) for value in outputs])
+
+    def feeds(self, free: int) -> dict[str, Array]:
+        draw = self.random
+        return {
+            "x": np.array([[draw.choice(_NUMBERS) for _ in range(2)] for _ in range(free)], np.float32).reshape(
+                free, 2
+            ),
+            "y": np.array([[draw.choice(_NUMBERS) for _ in range(3)] for _ in range(2)], np.float32),
+            "i": np.array([draw.choice([0, 1, -1, 7]) for _ in range(3)], np.int64),
+            "b": np.array(draw.random() < 0.5),
+        }
+
+    def _grow(self, op: Making, pool: list[ir.Value], count: int, depth: int) -> None:
+        for _ in range(count):
+            value = self._one(op, self.random.choice(pool), pool, depth)
+            if value is not None:
+                pool.append(value)
+
+    def _one(self, op: Making, x: ir.Value, pool: list[ir.Value], depth: int) -> ir.Value | None:
+        dims, kind = dims_of(x), self.random.randrange(14)
+        if kind == 0 and len(dims) > 1:
+            perm = self.random.sample(range(len(dims)), len(dims))
+            return op.Transpose(x, perm=perm, dims=tuple(dims[i] for i in perm))
+        if kind == 1:
+            axis = self.random.randrange(len(dims) + 1)
+            return op.Unsqueeze(x, op.const([axis], np.int64), dims=(*dims[:axis], 1, *dims[axis:]))
+        if kind == 2 and 1 in dims:
+            axis = dims.index(1)
+            return op.Squeeze(x, op.const([axis], np.int64), dims=dims[:axis] + dims[axis + 1 :])
+        if kind == 3 and all(isinstance(dim, int) for dim in dims):
+            return op.Reshape(x, op.const([-1], np.int64), dims=(int(np.prod([int(dim) for dim in dims])),))
+        if kind == 3:
+            return op.Reshape(x, op.const([0] * len(dims), np.int64))
+        if kind == 4:
+            return op.Concat(x, x, axis=0, dims=_twice(dims)) if dims else None
+        if kind == 5 and dims:
+            start, end = self.random.choice([(0, 2**31), (1, 2), (0, 2**62)])
+            axis = len(dims) - 1
+            return self._sliced(op, x, start, end, axis)
+        if kind == 6:
+            return self._arithmetic(op, x)
+        if kind == 7:
+            return self._cast(op, x)
+        if kind == 8 and x.dtype == BOOL:
+            return op.Not(x)
+        if kind == 9:
+            return self._size(op, x)
+        if kind == 10 and depth:
+            return self._if(op, x, pool, depth)
+        if kind == 11 and depth:
+            return self._loop(op, x, pool, depth)
+        if kind == 12:
+            same_kind = [y for y in pool if y.dtype == x.dtype and dims_of(y) == dims]
+            return op.Equal(x, self.random.choice(same_kind), dtype=BOOL)
+        if kind == 13:
+            return op.Identity(x)
+        return None
+
+    def _sliced(self, op: Making, x: ir.Value, start: int, end: int, axis: int) -> ir.Value | None:
+        dims = dims_of(x)
+        if not isinstance(dims[axis], int):
+            if start:
+                return None
+            size: int | str = dims[axis]
+        else:
+            size = len(range(int(dims[axis]))[start:end])
+        bounds = (op.const([number], np.int64) for number in (start, end, axis, 1))
+        return op.Slice(x, *bounds, dims=(*dims[:axis], size, *dims[axis + 1 :]))
+
+    def _arithmetic(self, op: Making, x: ir.Value) -> ir.Value | None:
+        if x.dtype == BOOL:
+            return op.And(x, op.const(self.random.choice([True, False])))
+        assert x.dtype is not None
+        content = self.random.choice(_NUMBERS) if x.dtype == FLOAT else self.random.choice([0, 1, 3])
+        constant = op.const(content, x.dtype.numpy())
+        sides = [x, constant] if self.random.random() < 0.5 else [constant, x]
+        name = self.random.choice(["Add", "Sub", "Mul"])
+        return op.node(name, sides, {}, x.dtype, dims_of(x))
+
+    def _cast(self, op: Making, x: ir.Value) -> ir.Value | None:
+        """No float becomes an integer: what is out of range is nobody's promise."""
+        wanted = [FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16]
+        if x.dtype in (BOOL, INT32, INT64):
+            wanted += [INT64, INT32]
+        to = self.random.choice(wanted)
+        return op.Cast(x, to=int(to), dtype=to)
+
+    def _size(self, op: Making, x: ir.Value) -> ir.Value | None:
+        dims = dims_of(x)
+        if not dims:
+            return None
+        sizes = op.Shape(x, dtype=INT64, dims=(len(dims),))
+        at = self.random.randrange(len(dims))
+        return op.Gather(sizes, op.const([at], np.int64), axis=0, dims=(1,))
+
+    def _if(self, op: Making, x: ir.Value, pool: list[ir.Value], depth: int) -> ir.Value:
+        fixed = self.random.random() < 0.5
+        test = op.const(self.random.random() < 0.5) if fixed else self.inputs[3]
+        if self.random.random() < 0.3:
+            test = op.Not(test)
+        arms = [self._arm(op, x, pool, depth) for _ in range(2)]
+        return op.If(test, then_branch=arms[0], else_branch=arms[1], dtype=x.dtype, dims=dims_of(x))
+
+    def _arm(self, outer: Making, x: ir.Value, pool: list[ir.Value], depth: int) -> ir.Graph:
+        op = Making(outer)
+        self._grow(op, inner := list(pool), 4, depth - 1)
+        fitting = [y for y in (*inner, x) if y.dtype == x.dtype and dims_of(y) == dims_of(x)]
+        return op.graph([], [op.Identity(self.random.choice(fitting))])
+
+    def _loop(self, outer: Making, x: ir.Value, pool: list[ir.Value], depth: int) -> ir.Value:
+        op = Making(outer)
+        turn, test = op.input(INT64, ()), op.input(BOOL, ())
+        carried = op.input(x.dtype or FLOAT, dims_of(x))
+        self._grow(op, inner := [*pool, carried, turn], 5, depth - 1)
+        fitting = [y for y in inner if y.dtype == x.dtype and dims_of(y) == dims_of(x)]
+        body = op.graph([turn, test, carried], [op.Identity(test), op.Identity(self.random.choice(fitting))])
+        count = outer.const(self.random.choice([0, 1, 3]), np.int64)
+        return outer.Loop(count, outer.const(True), x, body=body, dtype=x.dtype, dims=dims_of(x))
+
+
+def _twice(dims: Dims) -> Dims:
+    first = dims[0]
+    return (2 * first if isinstance(first, int) else f"2*{first}" if "*" not in first else f"2*({first})", *dims[1:])
