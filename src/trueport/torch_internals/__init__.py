@@ -11,8 +11,10 @@ refuse_unsupported()  # what comes next is private, and may be missing in a rele
 
 import contextlib
 import functools
+import itertools
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -157,10 +159,22 @@ def copy_fake(template: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
         return FakeTensor(mode, torch.ops.aten.detach.default(template), device)
 
 
+_FEW_WRAPPERS = 300
+_WRAPPERS = itertools.count()
+
+
 def copy_functional(template: torch.Tensor, fake: torch.Tensor) -> torch.Tensor:
-    """A new functional wrapper of the template's metadata around another fake tensor (6 instead of 350 µs)."""
+    """A new functional wrapper of the template's metadata around another fake tensor (6 instead of 350 µs).
+
+    Without dispatch modes, torch asks whether the fake tensor is a distributed one, and imports `torch.distributed`'s
+    tensors to ask (0.1 to 0.2 s). With them it does not, and takes 100 µs more. So the first ones go that way: a small
+    model never pays for the import, and a large one hardly more than that.
+    """
     with no_dispatch():
         wrapped = torch.Tensor._make_subclass(FunctionalTensor, template)
+        if "torch.distributed.tensor" in sys.modules or next(_WRAPPERS) >= _FEW_WRAPPERS:
+            wrapped.elem = torch._to_functional_tensor(fake)
+            return wrapped
     wrapped.elem = torch._to_functional_tensor(fake)
     return wrapped
 
