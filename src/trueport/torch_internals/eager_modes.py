@@ -20,7 +20,7 @@ from torch._higher_order_ops.scan import scan_op as _scan
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode as _TorchDispatchMode
 
-from trueport.torch_internals.without_dynamo import when_compiler_is_loaded
+from trueport.torch_internals.without_dynamo import compiler_is_loaded, when_compiler_is_loaded
 
 
 class _Compiler:
@@ -37,6 +37,8 @@ class _Compiler:
         self._when_loaded = contextlib.ExitStack()
 
     def set_aside(self) -> None:
+        if compiler_is_loaded():
+            import torch._dynamo  # noqa: F401  # where another thread is at it, that is awaited before the lock is taken
         with self._lock:
             self._users += 1
             if self._users == 1:
