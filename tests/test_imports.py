@@ -27,12 +27,15 @@ ALLOWED["errors"] = {"source", "diagnostics", "errors"}
 ALLOWED["report"] = {"temporary", "source", "diagnostics", "report"}
 ALLOWED["fix"] = {"temporary", "source", "diagnostics", "errors", "report", "fix"}
 ALLOWED["fix/portable"] = {*PIPELINE, "fix", "torch_internals"}
+ALLOWED["inspection"] = {"source", "diagnostics", "errors", "report", "inspection"}
 ALLOWED["versions"] = {"source", "diagnostics", "errors", "versions"}
 ALLOWED["torch_internals"] = {"torch_internals", "versions"}
 
 ALLOWED["progress"] = set()
+ALLOWED["garbage"] = set()
+ALLOWED["installed"] = set()
 for _room in ALLOWED.values():
-    _room.add("progress")  # anybody may say how far it has come
+    _room |= {"progress", "garbage", "installed"}  # anybody may ask or tell these
 
 INSIDE = {
     "capture": (
@@ -59,8 +62,8 @@ ONE_THING_ONE_FILE = ("diagnostics/rules",)
 
 KNOWS_ALL = {"api", "run", "program", "summary", "generation", "cli", "__init__", "__main__"}
 """The API (with the two files that it is split into), the room above it and the command line see the whole house."""
-WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "progress")
-STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress")
+WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "inspection", "progress")
+STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress", "garbage", "installed")
 """What their `__init__` or their place in the house promises; anybody can read them without knowing another library."""
 HEAVY = {"torch", "onnx", "onnx_ir", "onnxscript", "onnxruntime", "numpy", "transformers"}
 

@@ -122,7 +122,7 @@ def test_the_doctor_says_it_too() -> None:
     done = with_torch("2.1.0", COMMAND.format(["doctor"]))
     assert done.returncode == 1
     assert "2.1.0  (needs" in done.stdout and "error[TP602]: torch 2.1.0" in done.stdout
-    assert "moved  torch._dynamo.source.ConstantSource is missing" in done.stdout  # it imports what is gone
+    assert "moved  torch._dynamo.eval_frame.OptimizedModule is missing" in done.stdout  # it imports what is gone
     assert "moved  modes_are_of_one_thread: " in done.stdout  # the last one, too
 
 

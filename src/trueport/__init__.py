@@ -45,11 +45,14 @@ def __getattr__(name: str) -> Any:
     """Names are imported when first used: `trueport --help` and `explain` must not wait for torch."""
     import importlib
 
+    from trueport.garbage import uncollected
+
     if name in ("verify", "generation"):
         return importlib.import_module(f"trueport.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'trueport' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    with uncollected():
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -40,8 +40,8 @@ from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
-from trueport.examine.garbage import uncollected
 from trueport.examine.limits import within
+from trueport.garbage import uncollected
 from trueport.load.job import Job, Leaf
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
 from trueport.diagnostics.rules.tp603_untested_torch import UntestedTorch
 from trueport.errors import UsageError
+from trueport.installed import installed
 
 NEEDED: Mapping[str, str] = {
     "torch": ">=2.10,<2.16",
@@ -58,13 +58,6 @@ BAD_PAIRS = (
         'pip install "onnxruntime>=1.19"',
     ),
 )
-
-
-def installed(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 class Contract(Protocol):

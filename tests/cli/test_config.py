@@ -24,6 +24,12 @@ def test_a_flag_reaches_every_command_that_has_it(tmp_path: Path) -> None:
     assert found["export"] == {"dims": ["B=1..8"], "opset": 21, "output": "net.onnx"}
 
 
+def test_a_choice_reaches_the_commands_that_offer_it(tmp_path: Path) -> None:
+    found = configured(tmp_path, '[tool.trueport]\noutput-format = "sarif"\n')
+    assert found["export"] == {"output_format": "sarif"} and found["inspect"] == {}
+    assert configured(tmp_path, '[tool.trueport]\noutput-format = "json"\n')["inspect"] == {"output_format": "json"}
+
+
 def test_a_command_may_have_a_table_of_its_own(tmp_path: Path) -> None:
     found = configured(tmp_path, "[tool.trueport]\nopset = 20\n[tool.trueport.export]\nopset = 21\nverify = false\n")
     assert found["check"] == {"opset": 20}

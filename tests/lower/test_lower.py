@@ -93,6 +93,7 @@ def test_every_node_says_where_it_comes_from():
         "trueport.op": "aten.gelu.default",
         "trueport.source": str(HERE.where),
         "trueport.module": "layers.0",
+        "pkg.torch.onnx.stack_trace": 'File "model.py", line 7, in forward',
     }
 
 

@@ -48,6 +48,7 @@ from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     einsum_in_order,
     lists_as_calls,
+    nothing_to_disable,
     quiet_fake_tensors,
     saying_exporting,
     size_oblivious,
@@ -189,6 +190,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for mode in (
             saying_exporting(),
+            nothing_to_disable(),
             size_oblivious(),
             quiet_fake_tensors(),
             lists_as_calls(),

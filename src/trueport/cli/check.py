@@ -30,7 +30,7 @@ def check(target: str, debug: bool, quiet: bool, timeout: float | None, **option
         start, checking = Path.cwd(), Checking.taken_from(options)
         with working(f"checking {target}", quiet, timeout):
             request = read_request(target=target, **options)
-            from trueport.api import check as run
+            from trueport import check as run
 
             report = run(request.model, request.args, **request.options, **checking.arguments(start))
         ended = showing.finish(report)

@@ -35,7 +35,8 @@ def defaults(commands: Mapping[str, click.Command], folder: Path | None = None) 
         takers = [name for name, command in commands.items() if _flag(key) in _options(command)]
         if not takers:
             raise _unknown(file, "", key, (flag for command in commands.values() for flag in _options(command)))
-        for name in takers:
+        fitting = [name for name in takers if _is_a_choice_of(_options(commands[name])[_flag(key)], value)]
+        for name in fitting or takers:  # `output-format = "sarif"` is for the commands that have it
             found[name] |= _setting(file, key, value, _options(commands[name])[_flag(key)])
     for name, settings in own.items():
         options = _options(commands[name])
@@ -70,6 +71,10 @@ def _options(command: click.Command) -> dict[str, click.Option]:
         for flag in option.opts
         if flag.startswith("--")
     }
+
+
+def _is_a_choice_of(option: click.Option, value: Any) -> bool:
+    return not isinstance(option.type, click.Choice) or value in option.type.choices
 
 
 def _flag(key: str) -> str:

@@ -62,7 +62,8 @@ def doctor(target: str | None, debug: bool) -> None:
 
 
 def versions() -> DoctorFinding:
-    from trueport.versions import NEEDED, installed, versions_found
+    from trueport.installed import installed
+    from trueport.versions import NEEDED, versions_found
 
     facts = [("trueport", __version__)]
     facts += [(name, f"{installed(name) or 'not installed'}  (needs {wanted})") for name, wanted in NEEDED.items()]

@@ -67,7 +67,7 @@ def export(
         try:
             with working(f"exporting {target}", quiet, timeout):
                 request = read_request(target=target, **options)
-                from trueport.api import export as run
+                from trueport import export as run
 
                 program = run(
                     request.model,

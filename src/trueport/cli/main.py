@@ -16,6 +16,7 @@ from trueport.cli.explain import explain
 from trueport.cli.export import export
 from trueport.cli.fix import fix
 from trueport.cli.generate import generate
+from trueport.cli.inspect import inspect
 from trueport.cli.outcome import Exit, forget_reader, told_plainly
 from trueport.cli.supervise import Supervised
 from trueport.cli.verify import verify
@@ -53,6 +54,7 @@ main.add_command(export)
 main.add_command(check)
 main.add_command(fix)
 main.add_command(verify)
+main.add_command(inspect)
 main.add_command(generate)
 main.add_command(explain)
 main.add_command(doctor)

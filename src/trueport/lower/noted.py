@@ -2,21 +2,31 @@
 line that a node comes from.
 
 While a model is being made, the file stands there as Python knows it; before anything is written it is replaced by a
-path that says nothing about the machine (`SourceRoots`).
+path that says nothing about the machine (`SourceRoots`). Beside our own notes are those that torch's exporter makes,
+under its names and in its form, and nodes are called by the module that they belong to: tools know to read both.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
-from collections.abc import MutableMapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping
 
 import onnx_ir as ir
+import torch
 
 from trueport.capture.graph import Graph
 from trueport.load.job import Job
+from trueport.load.unwrap import FunctionModule
 from trueport.source import Place, SourceRoots, Where
 
-SOURCE, MODULE = "trueport.source", "trueport.module"
+SOURCE, MODULE, OP = "trueport.source", "trueport.module", "trueport.op"
+STACK, SCOPES, CLASSES = (f"pkg.torch.onnx.{name}" for name in ("stack_trace", "name_scopes", "class_hierarchy"))
+_FRAME = re.compile(r'^File "([^"\n]+)"(, line \d+, in .*)$', re.MULTILINE)
+_NOT_IN_A_NAME = re.compile(r"[^\w.-]", re.ASCII)
 
 
 def noted_place(notes: MutableMapping[str, str]) -> Place | None:
@@ -25,12 +35,26 @@ def noted_place(notes: MutableMapping[str, str]) -> Place | None:
     return Place((Where(file, int(line)),), notes.get(MODULE, "")) if line.isdecimal() else None
 
 
+def stack_trace(place: Place) -> str:
+    """The user's own frames from `forward` to the line, as torch writes them. Without the lines' texts: those are the
+    model's source, and the file may go to others.
+    """
+    frames = [call for call in (*place.callers, place.where) if call is not None]
+    own = [call for call in frames if not call.is_library] or frames[-1:]
+    written = (f'File "{call.file}", line {call.line}, in {call.function.rpartition(".")[2]}' for call in own)
+    return "\n".join(frame for frame in written if _FRAME.match(frame))
+
+
 def note_place(notes: MutableMapping[str, str], roots: SourceRoots | None) -> None:
     """Write the file relative to its root; without `roots`, leave the line out."""
     place = noted_place(notes)
     if roots is None:
         notes.pop(SOURCE, None)
-    elif place is not None and place.where is not None:
+        notes.pop(STACK, None)
+        return
+    if STACK in notes:
+        notes[STACK] = _FRAME.sub(lambda frame: f'File "{roots.note(frame[1])}"{frame[2]}', notes[STACK])
+    if place is not None and place.where is not None:
         notes[SOURCE] = f"{roots.note(place.where.file)}:{place.where.line}"
 
 
@@ -43,6 +67,62 @@ def describe(model: ir.Model, graph: Graph, job: Job, version: str, roots: Sourc
     model.metadata_props["trueport.results"] = json.dumps(graph.returns.describe())
     if roots is not None:
         model.metadata_props["trueport.constants"] = json.dumps(job.constants)
+    scopes = _Scopes(job.model)
+    used: Counter[str] = Counter()
+    for node in _every_node(model):
+        note_place(node.metadata_props, roots)
+        scopes.note(node, classes=roots is not None)
+        node.name = _unused(scopes.name(node), used)
+
+
+def _every_node(model: ir.Model) -> Iterator[ir.Node]:
     for part in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in part.all_nodes():
-            note_place(node.metadata_props, roots)
+        yield from part.all_nodes()
+
+
+def _unused(wanted: str, used: Counter[str]) -> str:
+    """`/fc/Add`, then `/fc/Add_1`."""
+    name = wanted
+    while used[name]:
+        name = f"{wanted}_{used[wanted]}"
+        used[wanted] += 1
+    used[name] += 1
+    return name
+
+
+class _Scopes:
+    """The modules around a node, by the path that is noted on it."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._modules = dict(model.named_modules(remove_duplicate=False))
+        self._around: Callable[[str], tuple[str, ...]] = functools.cache(self._found)
+
+    def _found(self, path: str) -> tuple[str, ...]:
+        """Of `layers.0.attn`: the model, `layers.0`, `layers.0.attn`. A list of modules is none that was called."""
+        parts = path.split(".") if path else []
+        paths = ["", *(".".join(parts[: end + 1]) for end in range(len(parts)))]
+        return tuple(each for each in paths if each == path or not isinstance(self._modules.get(each), _CONTAINERS))
+
+    def name(self, node: ir.Node) -> str:
+        """`/layers.0/attn/MatMul`."""
+        around = self._around(node.metadata_props.get(MODULE, ""))
+        inside = [inner[len(outer) + bool(outer) :] for outer, inner in itertools.pairwise(around)]
+        return "".join(f"/{_NOT_IN_A_NAME.sub('_', part)}" for part in (*inside, node.op_type))
+
+    def note(self, node: ir.Node, classes: bool) -> None:
+        """Paths and classes of the modules around, outermost first, and at last the node and what it computes."""
+        notes = node.metadata_props
+        if OP not in notes:
+            return
+        around = self._around(notes.get(MODULE, ""))
+        notes[SCOPES] = repr([*around, node.outputs[0].name if node.outputs else node.op_type])
+        if classes:
+            notes[CLASSES] = repr([*(_class_of(self._modules.get(path)) for path in around), notes[OP]])
+
+
+_CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
+
+
+def _class_of(module: torch.nn.Module | None) -> str:
+    named = module.function if isinstance(module, FunctionModule) else type(module)
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', type(named).__name__)}"

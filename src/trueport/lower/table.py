@@ -26,15 +26,20 @@ ENTRY_POINTS = "trueport.ops"
 class Translation:
     name: str
     function: Callable[..., Any]
-    takes_builder: bool
-    """translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's. Others are called by
-    `onnxscript_functions.py`."""
 
-    @staticmethod
-    def of(name: str, function: Callable[..., Any]) -> Translation:
-        is_onnxscripts = hasattr(function, "op_signature")
-        first = None if is_onnxscripts else next(iter(inspect.signature(function).parameters), None)
-        return Translation(name, function, takes_builder=first == "op")
+    @property
+    def takes_builder(self) -> bool:
+        """translate(op, *args, **kwargs): `op` is the Builder, sizes are Numbers, dtypes torch's. Others are called by
+        `onnxscript_functions.py`."""
+        return _takes_builder(self.function)
+
+
+@functools.cache
+def _takes_builder(function: Callable[..., Any]) -> bool:
+    """Asked where a function is used: there are 600, and a model has a dozen."""
+    if hasattr(function, "op_signature"):  # onnxscript's
+        return False
+    return next(iter(inspect.signature(function).parameters), None) == "op"
 
 
 _REGISTERED: dict[str, Translation] = {}
@@ -58,7 +63,7 @@ def op(*names: str) -> Callable[[F], F]:
     def register(function: F) -> F:
         for name in names:
             name = name.removesuffix(".default")
-            _REGISTERED[name] = Translation.of(name, function)
+            _REGISTERED[name] = Translation(name, function)
         return function
 
     return register
@@ -74,7 +79,7 @@ def translation_for(
 ) -> Translation | None:
     """How to translate a call of this operator; None when nobody knows."""
     if custom and (function := custom.get(target)) is not None:
-        return Translation.of(name_of(target), function)
+        return Translation(name_of(target), function)
     _discover()
     return _REGISTERED.get(name_of(target))
 

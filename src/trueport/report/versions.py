@@ -1,17 +1,11 @@
-"""Which packages this ran with. Read from their metadata, so that nothing is imported for it."""
+"""Which packages this ran with."""
 
 from __future__ import annotations
 
-import importlib.metadata
+from trueport.installed import installed
 
 PACKAGES = ("trueport", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
 
 
 def installed_versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return {package: installed(package) or "not installed" for package in packages}

@@ -20,6 +20,8 @@ from torch._higher_order_ops.scan import scan_op as _scan
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode as _TorchDispatchMode
 
+from trueport.torch_internals.without_dynamo import compiler_is_loaded, when_compiler_is_loaded
+
 
 class _Compiler:
     """Torch's compiler, which the whole process shares: set aside while any thread of ours needs it aside.
@@ -32,17 +34,28 @@ class _Compiler:
         self._lock = threading.RLock()
         self._users = 0
         self._stance: Any = None
+        self._when_loaded = contextlib.ExitStack()
 
     def set_aside(self) -> None:
+        if compiler_is_loaded():
+            import torch._dynamo  # noqa: F401  # where another thread is at it, that is awaited before the lock is taken
         with self._lock:
-            if not self._users:
-                self._stance = torch.compiler.set_stance("force_eager")
             self._users += 1
+            if self._users == 1:
+                self._when_loaded = when_compiler_is_loaded(self._turn_off)
+
+    def _turn_off(self) -> None:
+        with self._lock:
+            if self._users and self._stance is None:
+                self._stance = torch.compiler.set_stance("force_eager")
 
     def take_back(self) -> None:
         with self._lock:
             self._users -= 1
-            if not self._users:
+            if self._users:
+                return
+            self._when_loaded.close()
+            if self._stance is not None:
                 self._stance.__exit__(None, None, None)
                 self._stance = None
 
@@ -64,6 +77,10 @@ class EagerMode(_TorchDispatchMode):
     """Sees each operator of a run, those inside of `torch.cond`, `while_loop`, `scan` and `map` among them."""
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # it is set aside, and to skip it torch would import it
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -10,7 +10,6 @@ from typing import Any
 import sympy
 import torch
 import torch.fx.experimental._config as _shape_config
-from torch._dynamo.source import ConstantSource as _ConstantSource
 from torch.fx.experimental.sym_node import SymNode as _SymNode
 from torch.fx.experimental.symbolic_shapes import DimDynamic as _DimDynamic
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as _GuardOnDataDependentSymNode
@@ -24,6 +23,7 @@ from trueport.torch_internals.expressions import with_sizes
 from trueport.torch_internals.knowledge import Knowledge, forget_answers, forget_environment
 from trueport.torch_internals.multiples import without_floors
 from trueport.torch_internals.releases import example_sizes
+from trueport.torch_internals.without_dynamo import NOWHERE, NameOnly, without_compiler_in
 
 
 def size_oblivious() -> contextlib.AbstractContextManager[None]:
@@ -41,10 +41,12 @@ class DecidingShapes(_ShapeEnv):
     `before` hears of each question first, and says whether it is Python code of the user's that asks; or it answers.
     """
 
+    _make, _init = without_compiler_in(_ShapeEnv.__init__), without_compiler_in(_ShapeEnv._init)
+
     def __init__(
         self, before: Callable[[sympy.Basic], bool | sympy.Basic], on_guard: Callable[[sympy.Basic], None]
     ) -> None:
-        super().__init__(specialize_zero_one=False, duck_shape=False)
+        self._make(specialize_zero_one=False, duck_shape=False)
         self._before, self._on_guard = before, on_guard
         self._deciding = False
         self._taken_as_one: set[sympy.Basic] = set()
@@ -94,6 +96,10 @@ class DecidingShapes(_ShapeEnv):
         for expr in () if self._unnoted else made:
             self._on_guard(expr)
         return decided
+
+    def _get_stack_summary(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Where a guard comes from, `before` knows; torch would only log it."""
+        return NOWHERE, ""
 
     def let_go(self) -> None:
         """Nobody asks any more. Every fake tensor knows this environment, and shall not know the trace through it."""
@@ -316,7 +322,7 @@ class DecidingShapes(_ShapeEnv):
 
     def new_size(self, name: str, hint: int, low: int, high: int | None) -> torch.SymInt:
         """A free size that may be 0 or 1, unlike torch's own (whose symbols are positive by construction)."""
-        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        symbol = self.create_unspecified_symbol(hint, NameOnly(name), _DimDynamic.DYNAMIC)
         self._set_range(symbol, low, high)
         size = self.create_symintnode(symbol, hint=hint)
         assert isinstance(size, torch.SymInt)
@@ -324,7 +330,7 @@ class DecidingShapes(_ShapeEnv):
 
     def new_int(self, name: str, hint: int) -> torch.SymInt:
         """A Python int argument."""
-        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        symbol = self.create_unspecified_symbol(hint, NameOnly(name), _DimDynamic.DYNAMIC)
         self._numbers.add(symbol)
         number = self.create_symintnode(symbol, hint=hint)
         assert isinstance(number, torch.SymInt)
@@ -332,14 +338,14 @@ class DecidingShapes(_ShapeEnv):
 
     def new_float(self, name: str, hint: float) -> torch.SymFloat:
         """A Python float argument."""
-        symbol = self.create_unspecified_symbol(hint, _ConstantSource(name), _DimDynamic.DYNAMIC)
+        symbol = self.create_unspecified_symbol(hint, NameOnly(name), _DimDynamic.DYNAMIC)
         number = self.create_symfloatnode(symbol, hint=hint)
         assert isinstance(number, torch.SymFloat)
         return number
 
     def new_bool(self, name: str, hint: bool) -> torch.SymBool:
         """A Python bool argument: an integer symbol of 0 or 1, compared with 1."""
-        symbol = self.create_unspecified_symbol(int(hint), _ConstantSource(name), _DimDynamic.DYNAMIC)
+        symbol = self.create_unspecified_symbol(int(hint), NameOnly(name), _DimDynamic.DYNAMIC)
         self._set_range(symbol, 0, 1)
         return torch.SymBool(_SymNode(sympy.Eq(symbol, 1), self, bool, hint))
 

@@ -13,7 +13,7 @@ import torch
 
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
-from trueport.examine.garbage import uncollected
+from trueport.garbage import uncollected
 from trueport.load.job import Job, sizes_in
 from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of

@@ -24,9 +24,7 @@ class Symbols:
     def __init__(self, places: Places, asked: Callable[[sympy.Basic], bool | sympy.Basic]) -> None:
         self._places = places
         self.shapes = DecidingShapes(asked, self._note_decision)
-        self.fake_mode = FakeTensorMode(shape_env=self.shapes, static_shapes=False)
-        # Our own memory of results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
-        self.fake_mode.cache_enabled = False
+        self.fake_mode = FakeTensorMode(self.shapes)
         self.assumptions: list[SizeAssumption] = []
         self.size_symbols: dict[sympy.Symbol, FreeSize] = {}
         self.number_symbols: dict[sympy.Symbol, str] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -21,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+from trueport.installed import installed
 
 _SOURCES = (
     "lower",
@@ -97,9 +98,7 @@ def memory_of(environment: Mapping[str, str] | None = None) -> Memory:
 def versions() -> str:
     """A name for everything that could make the same call give another answer."""
     parts = [platform.machine(), torch.backends.cpu.get_cpu_capability()]
-    for name in _PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            parts.append(f"{name} {importlib.metadata.version(name)}")
+    parts += [f"{name} {version}" for name in _PACKAGES if (version := installed(name)) is not None]
     digest = hashlib.sha256("\n".join(parts).encode())
     room = Path(__file__).parents[2]
     for source in _SOURCES:
