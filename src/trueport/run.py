@@ -45,6 +45,7 @@ from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
 from trueport.lower.table import is_leaf
+from trueport.lower.weights import add_weights_to_inputs
 from trueport.lower.write import write_for_a_while
 from trueport.program import CarriedModel, shown_functions
 from trueport.report import Report
@@ -82,6 +83,10 @@ class ExportOptions:
     """Whether the lines of the source are noted in the file."""
     source_root: str | None
     """The folder that they are relative to; None for the project's."""
+    weights_as_inputs: bool = False
+    """Whether a caller may give other weights than those in the file."""
+    domains: Mapping[str, int] = field(default_factory=dict)
+    """Versions of the domains of users' own operators."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,8 @@ class Run:
         found += tuple(finding for finding in lowered.diagnostics if not _is_told(finding, found))
         if lowered.model is None or any(finding.is_error for finding in found):
             return Attempt(found, graph)
+        if self.options.weights_as_inputs:
+            add_weights_to_inputs(lowered.model)
         if not self.options.verify:
             unchecked = NotVerified(message="verify=False: nothing was compared with eager")
             return Attempt((*found, unchecked), graph, lowered.model)
@@ -252,6 +259,8 @@ class Run:
             lowered = lower(graph, self.options.opset, self.options.custom)
             if lowered.model is not None:
                 describe(lowered.model, graph, self.job, installed_versions()["trueport"], self.noting())
+                used = lowered.model.opset_imports
+                used.update({name: version for name, version in self.options.domains.items() if name in used})
             return lowered
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:

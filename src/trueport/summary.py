@@ -64,7 +64,7 @@ def report(
         path=None if path is None else str(path),
         opset=opset,
         diagnostics=carried.found,
-        inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
+        inputs=tuple(_tensor(value) for value in carried.model.graph.inputs if not value.is_initializer()),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
         left_out={out.name: spelt(out.constant) for out in carried.graph.outputs if not is_carried(out.value)},
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),

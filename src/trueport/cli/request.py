@@ -38,6 +38,8 @@ class Request:
     args: tuple[Any, ...]
     options: Mapping[str, Any]
     """Keyword arguments that `export` and `check` both understand."""
+    given: object
+    """The model as the user's file has it: what is taken out of a wrapper is told."""
 
 
 def model_options(command: Command) -> Command:
@@ -110,8 +112,10 @@ def read_request(
     from trueport.load.targets import load_target, load_weights
 
     loaded = load_target(target)
+    given = loaded.given
     if weights is not None:
         load_weights(loaded.model, weights)
+        given = loaded.with_weights
     common = {
         "opset_version": opset,
         "target": runtime,
@@ -126,7 +130,7 @@ def read_request(
                 fix="give the inputs with -i, as in -i x:BxS",
             )
         args, kwargs = loaded.example_inputs
-        return Request(loaded.model, args, {**common, "kwargs": kwargs})
+        return Request(loaded.model, args, {**common, "kwargs": kwargs}, given)
     parsed = parse_inputs(inputs, ranges, loaded.model)
     return Request(
         loaded.model,
@@ -137,6 +141,7 @@ def read_request(
             "dynamic_shapes": parsed.dynamic_shapes,
             "value_ranges": parsed.value_ranges,
         },
+        given,
     )
 
 

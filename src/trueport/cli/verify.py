@@ -57,6 +57,6 @@ def verify(
             given = {name: value for name, value in request.options.items() if name not in _OF_THE_EXPORT}
             where = as_meant(file, start)
             given |= checking.arguments(start)
-            report = run(where, request.model, request.args, source_root=source_root, **given)
+            report = run(where, request.given, request.args, source_root=source_root, **given)
         ended = showing.finish(report)
     raise SystemExit(ended)

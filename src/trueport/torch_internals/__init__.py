@@ -13,6 +13,7 @@ import contextlib
 import functools
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -198,6 +199,14 @@ def before_compile(model: Any) -> Any:
     if isinstance(model, OptimizedModule):
         return model._orig_mod
     return getattr(model, "_torchdynamo_orig_callable", model)
+
+
+def is_sharded(model: torch.nn.Module) -> bool:
+    """Whether weights are spread over processes. Who has no sharded tensor has never imported what they are made of."""
+    fsdp, tensors = (sys.modules.get(f"torch.distributed.{name}") for name in ("fsdp", "tensor"))
+    if fsdp is not None and any(isinstance(each, fsdp.FullyShardedDataParallel) for each in model.modules()):
+        return True
+    return tensors is not None and any(isinstance(each, tensors.DTensor) for each in model.parameters())
 
 
 def is_inside_vmap(tensor: torch.Tensor) -> bool:
