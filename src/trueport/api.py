@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeGuard, cast
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -22,6 +23,7 @@ from trueport.capture.effects.state import StateMode
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
 from trueport.load.faults import refuse_checking, usage_error
+from trueport.load.file_inputs import FileInput, parse_file_inputs
 from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
@@ -38,6 +40,7 @@ from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
 from trueport.verify.options import EXPORTED, Options
 from trueport.verify.runtime.sandbox import warm_up
+from trueport.verify.two_files import Inputs, check_two_files
 
 
 def export(
@@ -347,6 +350,7 @@ def verify(
     counterexample: str | os.PathLike[str] | None = None,
     state: str | None = None,
     source_root: str | os.PathLike[str] | None = None,
+    budget: float | None = None,
 ) -> Report:
     """Compare an ONNX file, whoever exported it, with the model that it is said to be.
 
@@ -354,11 +358,15 @@ def verify(
     are free. Where eager draws random numbers, it is compared how the results are distributed; where it remembers its
     calls, several calls are compared, one after the other.
 
+    The model may be another ONNX file: the one that this was made of, by a simplifier, a converter to half precision or
+    a quantiser. Then it is the reference, and no torch model is needed.
+
     Args:
         path: The ONNX file.
-        model: The model, as `export` takes it; with its weights.
-        args: The example's positional arguments.
-        kwargs: The example's keyword arguments.
+        model: The model, as `export` takes it; with its weights. Or the path of an ONNX file that is the reference.
+        args: The example's positional arguments. Of two files, one for each input, in order; none draws them from what
+            the reference says of its inputs.
+        kwargs: The example's keyword arguments; of two files, by the name of the input.
         dynamic_shapes: The free sizes, as in `export`.
         dynamic_axes: The free sizes in the older form.
         constants: Python-number arguments that the file has baked in.
@@ -372,6 +380,8 @@ def verify(
         state: `"frozen"` where the file is meant to begin each call in the model's present state.
         source_root: Lines of source are shown only of Python files below this folder and the model's own projects,
             whatever the file notes.
+        budget: Of two files: the share of an output's largest value on the example by which it may be off. None goes by
+            the dtypes of the file; a file that is quantised may be off by 0.05, and the report says so.
 
     Returns:
         The `Report`, whose errors are the differences.
@@ -392,6 +402,13 @@ def verify(
     if not file.is_file():
         raise usage_error(f"there is no file {file}", fix="name an ONNX file")
     warm_up()
+    if is_onnx_file(model):
+        _refuse_of_models(constants=constants, state=state)
+        given = FileCall(args, dict(kwargs or {}), dynamic_shapes, dynamic_axes, dict(value_ranges or {}))
+        asked: dict[str, Any] = {"thorough": thorough, "seed": seed, "rtol": rtol, "atol": atol, "nonfinite": nonfinite}
+        return verify_files(Path(model), file, given.arguments, budget=budget, counterexample=counterexample, **asked)
+    if budget is not None:
+        raise usage_error("budget= is for two files: what is compared with eager is judged by its dtypes", fix="atol=")
     job = make_job(
         model,
         args,
@@ -407,11 +424,71 @@ def verify(
     checked = None
     if not any(finding.is_error for finding in found):
         evidence = None if counterexample is None else Evidence(Path(counterexample))
-        asked = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
+        wanted = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
         progress.stage("verify")
-        checked = check_any_file(target, job, examined, asked, _state(state) is StateMode.FROZEN)
+        checked = check_any_file(target, job, examined, wanted, _state(state) is StateMode.FROZEN)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
+
+
+def is_onnx_file(model: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(model, str | os.PathLike) and Path(model).suffix.lower() == ".onnx"
+
+
+def verify_files(
+    reference: Path,
+    path: Path,
+    inputs: Inputs,
+    *,
+    budget: float | None = None,
+    thorough: bool = False,
+    seed: int = 0,
+    rtol: Allowed = None,
+    atol: Allowed = None,
+    nonfinite: bool = False,
+    counterexample: str | os.PathLike[str] | None = None,
+) -> Report:
+    """Compare a file with the one that it was made of; `inputs` says what they are given. Users call `verify`."""
+    if not reference.is_file():
+        raise usage_error(f"there is no file {reference}", fix="name an ONNX file")
+    refuse_checking(seed, rtol, atol)
+    if budget is not None and not 0 <= budget < math.inf:
+        raise usage_error(f"budget={budget!r} is no share", fix="give a number that is not negative: 0.05")
+    evidence = None if counterexample is None else Evidence(Path(counterexample))
+    asked = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
+    warm_up()
+    progress.stage("verify")
+    compared = check_two_files(reference.absolute(), path.absolute(), inputs, asked, budget)
+    return summary.pair_report(reference, path, compared)
+
+
+def _refuse_of_models(**given: object) -> None:
+    for name, value in given.items():
+        if value:
+            raise usage_error(f"{name}= is for a torch model, and both are files", fix="leave it out")
+
+
+@dataclass(frozen=True)
+class FileCall:
+    """What `verify` was given for a file: the arguments of its inputs, in order or by name."""
+
+    args: Any
+    kwargs: Mapping[str, Any]
+    dynamic_shapes: Any
+    dynamic_axes: Mapping[str, Any] | None
+    value_ranges: Mapping[str, tuple[float, float]]
+
+    def arguments(self, inputs: Sequence[FileInput]) -> dict[str, Any]:
+        positional = self.args if isinstance(self.args, tuple) else (self.args,)
+        if not positional and not self.kwargs:
+            return parse_file_inputs(inputs, ()).as_call() | {"value_ranges": self.value_ranges}
+        rest = [each.name for each in inputs[len(positional) :]]
+        if len(positional) > len(inputs) or set(rest) != set(self.kwargs):
+            names = ", ".join(each.name for each in inputs)
+            raise usage_error(f"the example does not fit the file, which takes {names}", fix="give one for each input")
+        values = (*positional, *(self.kwargs[name] for name in rest))
+        sizes = {"dynamic_shapes": self.dynamic_shapes, "dynamic_axes": self.dynamic_axes}
+        return {"args": values, **sizes, "value_ranges": self.value_ranges}
 
 
 def _refused(model: object, refused: ExportError) -> Report:

@@ -20,6 +20,7 @@ from trueport.cli.debugging import debugging
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.spelling import in_a_shell
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
 from trueport.report.text import diagnostics_lines, print_to, report_lines
@@ -154,7 +155,7 @@ def show(report: Report) -> None:
 
 def show_findings(found: Iterable[Diagnostic], console: Console) -> None:
     with reader_may_leave():
-        print_to(console, diagnostics_lines(found, _width(console)))
+        print_to(console, diagnostics_lines(map(in_a_shell, found), _width(console)))
 
 
 def _width(console: Console) -> int | None:

@@ -106,7 +106,7 @@ def read_request(
     ranges = parse_ranges(dims)
     if runtime is not None:
         parse_target(runtime)
-    _refuse_too_little_memory()
+    refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
     from trueport.load.targets import load_target, load_weights
@@ -153,7 +153,7 @@ def _refuse_missing(target: str, weights: str | None) -> None:
             raise usage_error(f"there is no file {path}", fix="name one that is there, from the current folder")
 
 
-def _refuse_too_little_memory() -> None:
+def refuse_too_little_memory() -> None:
     """Below some limit torch does not raise: its libraries end the process while they are being loaded."""
     try:
         import resource

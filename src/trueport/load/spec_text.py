@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -52,6 +52,10 @@ class InputSpec:
 
 def read_spec(text: str, parameters: Collection[str]) -> InputSpec:
     """Read one `-i`. A first word that could be a name or a free size is a name if forward has such a parameter."""
+    whole = next((name for name in sorted(parameters, key=len, reverse=True) if _begins(text.strip(), name)), None)
+    if whole is not None and not re.fullmatch(r"[^\W\d]\w*", whole):  # a file may call its inputs anything
+        rest = read_spec(f"x{text.strip()[len(whole) :]}", ("x",))
+        return replace(rest, text=text, name=whole)
     declared, is_value, value = text.strip().partition("=")
     declared, has_range, bounds = declared.partition("@")
     if not is_value and not declared and has_range:  # `@file.npy`: the next parameter, from a file
@@ -63,6 +67,10 @@ def read_spec(text: str, parameters: Collection[str]) -> InputSpec:
     if not is_value:
         return InputSpec(text, name, shape if shape is not None else (), dtype, value_range)
     return InputSpec(text, name, shape, dtype, value_range, value.strip())
+
+
+def _begins(text: str, name: str) -> bool:
+    return bool(name) and text.startswith(name) and text[len(name) : len(name) + 1] in (":", "=")
 
 
 def _read_declaration(

@@ -37,8 +37,18 @@ def parse_inputs(
     signature = signature_of(model) if model is not None else None
     read = [read_spec(text, list(signature.parameters) if signature else ()) for text in specs]
     named = _by_parameter(read, signature)
+    values, free, ranges = made(named, dims or {})
+    args, kwargs = _as_call(values, signature)
+    return ParsedInputs(args, kwargs, free or None, ranges)
+
+
+Made = tuple[dict[str, Any], dict[str, dict[int, Any]], dict[str, tuple[float, float]]]
+
+
+def made(named: Mapping[str, InputSpec], dims: Mapping[str, Range]) -> Made:
+    """The values that the specs describe, their free axes and the ranges of their values, each by path."""
     loaded = {path: given_value(spec, path) for path, spec in named.items() if spec.value is not None}
-    sizes = SpecSizes(dims or {})
+    sizes = SpecSizes(dims)
     for path, spec in named.items():
         sizes.learn(spec, loaded.get(path))
     sizes.check_ranges()
@@ -47,10 +57,9 @@ def parse_inputs(
         path: loaded[path] if path in loaded else draw(spec, sizes.lengths(spec), generator)
         for path, spec in named.items()
     }
-    args, kwargs = _as_call(values, signature)
     free = {path: axes for path, spec in named.items() if (axes := sizes.free_axes(spec))}
     ranges = {path: spec.value_range for path, spec in named.items() if spec.value_range is not None}
-    return ParsedInputs(args, kwargs, free or None, ranges)
+    return values, free, ranges
 
 
 def _by_parameter(specs: Sequence[InputSpec], signature: inspect.Signature | None) -> dict[str, InputSpec]:
