@@ -36,6 +36,7 @@ from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.garbage import uncollected
@@ -193,7 +194,7 @@ class Run:
         if self.options.weights_as_inputs:
             add_weights_to_inputs(lowered.model)
         if not self.options.verify:
-            unchecked = NotVerified(message="verify=False: nothing was compared with eager")
+            unchecked = NotVerified(message=told(option("verify", False), ": nothing was compared with eager"))
             return Attempt((*found, unchecked), graph, lowered.model)
         random = any(isinstance(finding, RandomKept) for finding in found)
         checked = self._verify(graph, lowered.model, judged, random)
@@ -313,14 +314,14 @@ class Run:
 
 
 def _kept_flags(flags: Sequence[Leaf], refused: ExportError) -> Diagnostic:
-    names = [f'"{flag.name}"' for flag in flags]
+    names = [flag.name for flag in flags]
     why = next(finding for finding in refused.diagnostics if finding.is_error)
     return NumberFrozen(
         message=f"{', '.join(f'{flag.path} = {flag.value!r}' for flag in flags)}: kept as in the example, since both "
         "sides do not fit into one model",
         seen=(f"as an input: {why.message}",),
         place=why.place,
-        fix=f"export one model for each value that you need; to confirm: constants=[{', '.join(names)}]",
+        fix=told("export one model for each value that you need; to confirm: ", option("constants", names)),
         severity=Severity.WARNING,
     )
 

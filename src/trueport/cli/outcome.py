@@ -19,7 +19,7 @@ from trueport.cli.bundle import write_bundle
 from trueport.cli.debugging import debugging
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
-from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
 from trueport.diagnostics.spelling import in_a_shell
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
@@ -108,7 +108,7 @@ def our_fault(fault: BaseException) -> OurFault:
     return OurFault(
         message=f"trueport itself failed: {type(fault).__name__}: {fault}",
         seen=(at,),
-        fix="this is not a fault of your model: please report it",
+        fix=report_it(", with the file that is named below"),
         trace="".join(traceback.format_exception(fault)),
     )
 
@@ -120,7 +120,7 @@ def offer_bundle(found: Sequence[Diagnostic]) -> None:
         return
     path = write_bundle(found, [one.trace for one in ours if one.trace])
     if path is not None:
-        print(f"what a report needs (versions, the command, the traceback) is in {path}", file=sys.stderr)
+        print(f"attach this file, which holds versions, the command and the traceback: {path}", file=sys.stderr)
 
 
 class PipedConsole(Console):

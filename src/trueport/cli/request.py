@@ -72,7 +72,8 @@ def target_options(command: Command) -> Command:
             click.argument("target"),
             click.option(
                 "-i", "--input", "inputs", multiple=True, metavar="SPEC",
-                help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, x=@file.npy. Repeatable.",
+                help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, batch.image:BxTx6 (inside an "
+                "argument), x=@file.npy. Repeatable.",
             ),
             click.option(
                 "--dim", "dims", multiple=True, metavar="NAME=RANGE",

@@ -76,6 +76,7 @@ def size_range(name: str, minimum: int | None = None, maximum: int | None = None
 VALUES = Option('value_ranges={"ids": (0, 999)}', "-i ids:BxS:i64@0..999")
 """The range of the values that an input takes."""
 EXPORT = Option("`trueport.export`", "`trueport export`")
+"""The function, or the command."""
 
 
 def in_words(text: str) -> str:

@@ -15,6 +15,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp009_taken_as import TakenAs
 from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.spelling import option, told
 from trueport.load.containers import PathStep, type_name
 from trueport.load.faults import close_to, is_text, usage_error
 from trueport.load.job import Job, Leaf
@@ -219,7 +220,10 @@ def _mend(leaf: FoundLeaf) -> str:
         return f"{leaf.path}.item()"
     if isinstance(value, complex):
         return f"torch.tensor({leaf.path})"
-    return f'take its tensors as arguments instead, or keep this very object in the model: constants=["{leaf.name}"]'
+    return told(
+        "take its tensors as arguments instead, or keep this very object in the model: ",
+        option("constants", [leaf.name]),
+    )
 
 
 def _numbers_inside_objects(
@@ -244,8 +248,10 @@ def _numbers_inside_objects(
             diagnostics.append(
                 InputType(
                     message=f"{argument.path} is an object that holds only numbers ({_values(counting)})",
-                    fix="make its class a dataclass, and they are inputs; "
-                    f'or keep them as they are: constants=["{argument.name}"]',
+                    fix=told(
+                        "make its class a dataclass, and they are inputs; or keep them as they are: ",
+                        option("constants", [argument.name]),
+                    ),
                 )
             )
         else:
@@ -255,7 +261,10 @@ def _numbers_inside_objects(
             diagnostics.append(
                 NumberFrozen(
                     message=f"{_values(group)}: kept as in the example",
-                    fix="make its class a dataclass to have its numbers as inputs, or confirm with constants=[...]",
+                    fix=told(
+                        "make its class a dataclass to have its numbers as inputs, or confirm with ",
+                        option("constants", ...),
+                    ),
                     severity=severity,
                 )
             )

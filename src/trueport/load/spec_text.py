@@ -2,6 +2,7 @@
 
 x:2x3xHxW            a tensor; capitals are free sizes
 mask:Bx(P+S)         an axis as long as a formula of free sizes says
+batch.text.ids:BxS   inside an argument: a dict, or what forward's annotation says; items of a list are 0, 1, 2
 x:2x3:f16            with a dtype
 ids:BxS:i64@0..999   with the range of its values
 n:i64=3              a tensor without axes, of this value
@@ -79,7 +80,7 @@ def _read_declaration(
     words = [word.strip() for word in declared.split(":")]
     name: str | None = None
     first = words[0]
-    if re.fullmatch(r"[^\W\d]\w*", first) and (
+    if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", first) and (
         first in parameters or not _is_shape(first) or len(words) == 3 or (len(words) == 2 and _is_shape(words[1]))
     ):
         name = words.pop(0)
