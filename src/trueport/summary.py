@@ -35,7 +35,7 @@ from trueport.verify.assumed.sizes import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.results import AgreedInput, CheckResult
-from trueport.verify.two_files import Compared
+from trueport.verify.two_files import PairCompared
 
 
 def model_name(model: object) -> str:
@@ -99,7 +99,7 @@ def file_report(job: Job, path: Path, found: Sequence[Diagnostic], checked: Chec
     )
 
 
-def pair_report(reference: Path, path: Path, compared: Compared) -> Report:
+def pair_report(reference: Path, path: Path, compared: PairCompared) -> Report:
     """What there is to tell about a file beside the one that it was made of."""
     sizes = compared.job.free_sizes if compared.job is not None else ()
     return Report(

@@ -46,7 +46,8 @@ def check_any_file(path: Path, job: Job, examined: Examined, options: Options, f
         if not examined.deterministic:
             return _by_distribution(fitted, eager, options)
         single = check_fitted(fitted, eager, Precisely(job, run_eager), options)
-        single = with_other_weights(single, path, job.model)
+        if not single.checked:
+            single = replace(single, diagnostics=with_other_weights(single.diagnostics, path, job.model))
         if frozen or not examined.state_matters or any(finding.is_error for finding in single.diagnostics):
             return single
         in_turn = check_in_turn(fitted, before, examined.stateful, options)

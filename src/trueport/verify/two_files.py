@@ -127,7 +127,7 @@ Inputs = Callable[[Sequence[FileInput]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Compared:
+class PairCompared:
     """What the comparison of two files came to."""
 
     result: CheckResult
@@ -139,7 +139,7 @@ class Compared:
 
 def check_two_files(
     reference: Path, path: Path, inputs: Inputs, options: Options, budget: float | None = None
-) -> Compared:
+) -> PairCompared:
     """Compare the file at `path` with the one that it was made of. Raises UsageError."""
     worker = Worker()
     try:
@@ -150,7 +150,7 @@ def check_two_files(
                 found = replace(
                     each, message=f"{name}: {each.message}", fix="mend the tool or the options that made it"
                 )
-                return Compared(CheckResult(diagnostics=(found,)))
+                return PairCompared(CheckResult(diagnostics=(found,)))
         first, second = (each for each in opened if isinstance(each, Opened))
         with first.loaded, second.loaded:
             return _Pair(reference, path, first, second, options).compared(inputs, budget)
@@ -177,7 +177,7 @@ class _Pair:
     second: Opened
     options: Options
 
-    def compared(self, inputs: Inputs, budget: float | None) -> Compared:
+    def compared(self, inputs: Inputs, budget: float | None) -> PairCompared:
         ports = [FileInput(port.name, _dtype(port), port.shape) for port in self.first.loaded.inputs]
         model = FileModule(self.first, self.second)
         names = [port.name for port in ports]
@@ -190,25 +190,25 @@ class _Pair:
         try:
             returned, again = run(example), run(example)
         except WorkerFailure as failure:
-            return Compared(CheckResult(diagnostics=(self._refused(failure),)), job)
+            return PairCompared(CheckResult(diagnostics=(self._refused(failure),)), job)
         if not _same(returned, again):
             found = NotDeterministic(
                 message=f"{self.reference.name} gives other results when it is run again",
                 fix="compare files that draw no random numbers",
             )
-            return Compared(CheckResult(diagnostics=(found,)), job)
+            return PairCompared(CheckResult(diagnostics=(found,)), job)
         if len(self.first.loaded.outputs) != len(self.second.loaded.outputs):
             theirs, ours = (len(each.loaded.outputs) for each in (self.first, self.second))
             found_shape = WrongShape(message=f"{self.path.name} has {ours} outputs, {self.reference.name} has {theirs}")
-            return Compared(CheckResult(diagnostics=(found_shape,)), job)
+            return PairCompared(CheckResult(diagnostics=(found_shape,)), job)
         fitted = fit(self.second, job, returned)
         if isinstance(fitted, Diagnostic):
-            return Compared(CheckResult(diagnostics=(fitted,)), job)
+            return PairCompared(CheckResult(diagnostics=(fitted,)), job)
         return self._checked(fitted, run, returned, budget)
 
     def _checked(
         self, fitted: Fitted, run: Callable[[Sequence[object]], Any], returned: Any, budget: float | None
-    ) -> Compared:
+    ) -> PairCompared:
         before, facts = FileFacts.of(self.reference), FileFacts.of(self.path)
         options, said, notes, job = self.options, "", [], fitted.job
         quantised = facts.quantised and not before.quantised
@@ -234,7 +234,7 @@ class _Pair:
         reference = Reference(run, fitted.expected)
         result = check_opened(self.second, job, reference, feed, fitted.output_names, options=options, insight=insight)
         found = tuple(self._in_words(each) for each in (*result.diagnostics, *self._rounded_ports()))
-        return Compared(replace(result, diagnostics=found), job, said, tuple(notes))
+        return PairCompared(replace(result, diagnostics=found), job, said, tuple(notes))
 
     def _rounded_ports(self) -> Iterator[Diagnostic]:
         """Inputs and outputs of another float than the reference's."""

@@ -4,7 +4,7 @@ wrong. Most often the model was made anew, and nobody loaded its weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from onnx import numpy_helper
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.spelling import Option, told
-from trueport.verify.results import CheckResult
 
 _LARGEST_FILE = 1 << 30
 _LARGEST = 1 << 22
@@ -24,16 +23,15 @@ _LARGEST = 1 << 22
 _CLOSE = 1e-4
 
 
-def with_other_weights(result: CheckResult, path: Path, model: torch.nn.Module) -> CheckResult:
-    """Where no input agrees and none of the model's weights is in the file, the findings say so."""
-    if result.checked or not any(isinstance(found, WrongValues) for found in result.diagnostics):
-        return result
-    count = _none_of(path, model)
+def with_other_weights(found: Sequence[Diagnostic], path: Path, model: torch.nn.Module) -> tuple[Diagnostic, ...]:
+    """Findings about a file that agrees on no input: where none of the model's weights is in it, they say so."""
+    wrong = any(isinstance(each, WrongValues) for each in found)
+    count = _none_of(path, model) if wrong else 0
     if not count:
-        return result
+        return tuple(found)
     seen = f"none of the model's {count} weights is in the file: it was made of others"
     weights = Option("load them before (model.load_state_dict)", "give them with --weights FILE")
-    return replace(result, diagnostics=tuple(_told(found, seen, weights) for found in result.diagnostics))
+    return tuple(_told(each, seen, weights) for each in found)
 
 
 def _told(found: Diagnostic, seen: str, weights: Option) -> Diagnostic:
