@@ -120,7 +120,7 @@ def offer_bundle(found: Sequence[Diagnostic]) -> None:
         return
     path = write_bundle(found, [one.trace for one in ours if one.trace])
     if path is not None:
-        print(f"attach this file, which holds versions, the command and the traceback: {path}", file=sys.stderr)
+        print(f"the file to attach (versions, the command, the traceback) is in {path}", file=sys.stderr)
 
 
 class PipedConsole(Console):

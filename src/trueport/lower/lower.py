@@ -24,6 +24,7 @@ from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Regi
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.diagnostics.spelling import option, told
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins
@@ -78,7 +79,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
 def _with_lowest(found: Diagnostic, opset: int) -> Diagnostic:
     if not isinstance(found, OpsetUnsupported):
         return found
-    fix = f"pass opset_version={opset}, the lowest that has all that the model needs"
+    fix = told("pass ", option("opset_version", opset), ", the lowest that has all that the model needs")
     return replace(found, fix=fix, facts={"opset": str(opset)})
 
 
