@@ -150,8 +150,8 @@ def test_the_call_of_torch_onnx_export_is_understood(tmp_path):
     assert str(program.model.graph.outputs[0].shape[0]) == "batch"
 
 
-def test_an_unknown_option_is_a_type_error():
-    with pytest.raises(TypeError, match="dinamic_shapes"):
+def test_an_unknown_option_is_a_usage_error():
+    with pytest.raises(trueport.UsageError, match="dinamic_shapes"):
         trueport.export(nn.Linear(3, 2).eval(), (x(2, 3),), dinamic_shapes=None)
 
 

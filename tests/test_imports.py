@@ -45,7 +45,7 @@ INSIDE = {
     ).split(),
     "verify": (
         "runtime inputs decisions judging faults calls options results assumed answers unchecked "
-        "check fitted distribution in_turn foreign exported any_file"
+        "check fitted distribution in_turn foreign exported any_file two_files"
     ).split(),
     "generation": "watch plan step eager running proof folder sharing genai lora loading exporting".split(),
 }

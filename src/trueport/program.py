@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import torch
 
 from trueport import temporary
 from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.base import Diagnostic
-from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
-from trueport.errors import UsageError
+from trueport.load.faults import usage_error
 from trueport.load.job import Job
 from trueport.load.outputs import refuse_output
 from trueport.load.values import LeafKind
-from trueport.lower.write import write, write_for_a_while
+from trueport.lower.write import write, write_for_a_while, write_into
 from trueport.optimise.sequence import PassResult
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
@@ -67,11 +68,39 @@ class Program:
         return f"<Program {report.model}({inputs}) -> {outputs}; {report.nodes} nodes, opset {report.opset}, {checked}>"
 
     def save(
-        self, path: str | os.PathLike[str], *, external_data: bool | None = None, overwrite: bool = False
+        self,
+        path: str | os.PathLike[str] | BinaryIO,
+        *,
+        external_data: bool | None = None,
+        overwrite: bool = False,
     ) -> tuple[Path, ...]:
-        """Write the model; the weights go to a file of their own on request, or when one file cannot hold them."""
+        """Write the model once more.
+
+        Args:
+            path: Where to; a file that is open for writing bytes (`io.BytesIO`) will do.
+            external_data: True keeps the weights in a file of their own; None does so where one file cannot hold them.
+            overwrite: Whether a file that is there already is replaced.
+
+        Returns:
+            The files that were written, the model first; none for an open file.
+
+        Raises:
+            UsageError: The file cannot be written there.
+        """
+        if not isinstance(path, str | os.PathLike):
+            refuse_open_file(path, external_data)
+            save_into(self.model, path)
+            return ()
         written = save_model(self.model, Path(path), external_data, overwrite)
         return tuple(file.path for file in written)
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model as the `onnx` package has it, with a copy of the weights. `model` is the same as `onnx_ir` has it,
+        which shares them."""
+        whole = io.BytesIO()
+        save_into(self.model, whole)
+        return onnx.load_from_string(whole.getvalue())
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -148,7 +177,9 @@ class Program:
 
             with temporary.folder() as folder:
                 written = write_for_a_while(self.model, folder)
-                known = onnxruntime.InferenceSession(str(written), providers=["CPUExecutionProvider"])
+                options = onnxruntime.SessionOptions()
+                options.log_severity_level = 3  # what it has to say of weights among the inputs is no news
+                known = onnxruntime.InferenceSession(str(written), options, providers=["CPUExecutionProvider"])
             object.__setattr__(self, "_opened", known)
         return known
 
@@ -164,9 +195,32 @@ def save_model(model: ir.Model, path: Path, external_data: bool | None, overwrit
     try:
         return write(model, path, external_data)
     except OSError as failure:
-        raise UsageError(
-            [UsageFault(message=f"cannot write {path}: {failure.strerror or failure}", fix="choose another path")]
-        ) from failure
+        raise usage_error(f"cannot write {path}: {failure.strerror or failure}", fix="choose another path") from failure
+
+
+def refuse_open_file(file: object, external_data: bool | None) -> None:
+    """Raise UsageError where a model cannot be written into this object."""
+    fix = 'give a path, io.BytesIO(), or open("model.onnx", "wb")'
+    if not callable(getattr(file, "write", None)):
+        raise usage_error(f"f is neither a path nor an open file, but of type {type(file).__name__}", fix=fix)
+    if isinstance(file, io.TextIOBase) or "b" not in getattr(file, "mode", "b"):
+        raise usage_error("f is a file for text, and a model is bytes", fix=fix)
+    if getattr(file, "closed", False):
+        raise usage_error("f is a file that is closed already", fix=fix)
+    if external_data:
+        raise usage_error(
+            "external_data=True needs a path: the weights go to a file beside the model", fix='give f="model.onnx"'
+        )
+
+
+def save_into(model: ir.Model, file: BinaryIO) -> None:
+    """Write a model into an open file."""
+    try:
+        whole = write_into(model, file)
+    except (OSError, ValueError, TypeError) as failure:
+        raise usage_error(f"cannot write into {type(file).__name__}: {failure}", fix="give a path") from failure
+    if not whole:
+        raise usage_error("a model of more than 2 GB is several files", fix='give a path: f="model.onnx"')
 
 
 def prove(report: Report, written: Sequence[Written], roots: SourceRoots | None) -> None:
@@ -174,13 +228,9 @@ def prove(report: Report, written: Sequence[Written], roots: SourceRoots | None)
     try:
         save_certificate(report, written, roots)
     except OSError as failure:
-        raise UsageError(
-            [
-                UsageFault(
-                    message=f"the model is written, its certificate cannot be: {failure.strerror or failure}",
-                    fix="make room, or leave the certificate out",
-                )
-            ]
+        raise usage_error(
+            f"the model is written, its certificate cannot be: {failure.strerror or failure}",
+            fix="make room, or leave the certificate out",
         ) from failure
 
 

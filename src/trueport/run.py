@@ -38,6 +38,7 @@ from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.limits import within
@@ -47,6 +48,7 @@ from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
 from trueport.lower.table import is_leaf
+from trueport.lower.weights import add_weights_to_inputs
 from trueport.lower.write import write_for_a_while
 from trueport.optimise.sequence import PassResult
 from trueport.optimise.stage import Optimised, left_out, optimised
@@ -88,6 +90,10 @@ class ExportOptions:
     """The folder that they are relative to; None for the project's."""
     passes: tuple[str, ...]
     """The passes over the ONNX model that may run, by name."""
+    weights_as_inputs: bool = False
+    """Whether a caller may give other weights than those in the file."""
+    domains: Mapping[str, int] = field(default_factory=dict)
+    """Versions of the domains of users' own operators."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +199,12 @@ class Run:
         if lowered.model is None or any(finding.is_error for finding in found):
             return Attempt(found, graph)
         smaller = self._optimise(graph, lowered.model)
+        if self.options.weights_as_inputs:
+            add_weights_to_inputs(smaller.model)
         if not self.options.verify:
-            unchecked = NotVerified(message="verify=False: nothing was compared with eager", seen=smaller.unchecked())
+            unchecked = NotVerified(
+                message=told(option("verify", False), ": nothing was compared with eager"), seen=smaller.unchecked()
+            )
             return Attempt((*found, *smaller.findings, unchecked), graph, smaller.model, passes=smaller.results)
         random = any(isinstance(finding, RandomKept) for finding in found)
         checked = self._verify(graph, smaller.model, judged, random)
@@ -289,6 +299,8 @@ class Run:
             lowered = lower(graph, self.options.opset, self.options.custom)
             if lowered.model is not None:
                 describe(lowered.model, graph, self.job, installed_versions()["trueport"], self.noting())
+                used = lowered.model.opset_imports
+                used.update({name: version for name, version in self.options.domains.items() if name in used})
             return lowered
 
     def _optimise(self, graph: Graph, model: ir.Model | None, names: Sequence[str] | None = None) -> Optimised:
@@ -352,14 +364,14 @@ class Run:
 
 
 def _kept_flags(flags: Sequence[Leaf], refused: ExportError) -> Diagnostic:
-    names = [f'"{flag.name}"' for flag in flags]
+    names = [flag.name for flag in flags]
     why = next(finding for finding in refused.diagnostics if finding.is_error)
     return NumberFrozen(
         message=f"{', '.join(f'{flag.path} = {flag.value!r}' for flag in flags)}: kept as in the example, since both "
         "sides do not fit into one model",
         seen=(f"as an input: {why.message}",),
         place=why.place,
-        fix=f"export one model for each value that you need; to confirm: constants=[{', '.join(names)}]",
+        fix=told("export one model for each value that you need; to confirm: ", option("constants", names)),
         severity=Severity.WARNING,
     )
 

@@ -36,6 +36,7 @@ from trueport.verify.assumed.sizes import readable
 from trueport.verify.calls import CallsChecked
 from trueport.verify.decisions.tally import Decision, way_words
 from trueport.verify.results import AgreedInput, CheckResult
+from trueport.verify.two_files import PairCompared
 
 
 def model_name(model: object) -> str:
@@ -65,7 +66,7 @@ def report(
         path=None if path is None else str(path),
         opset=opset,
         diagnostics=carried.found,
-        inputs=tuple(_tensor(value) for value in carried.model.graph.inputs),
+        inputs=tuple(_tensor(value) for value in carried.model.graph.inputs if not value.is_initializer()),
         outputs=tuple(_tensor(value) for value in carried.model.graph.outputs),
         left_out={out.name: spelt(out.constant) for out in carried.graph.outputs if not is_carried(out.value)},
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
@@ -97,6 +98,22 @@ def file_report(job: Job, path: Path, found: Sequence[Diagnostic], checked: Chec
         constants=job.constants,
         versions=installed_versions(),
         **checked_facts(checked),
+    )
+
+
+def pair_report(reference: Path, path: Path, compared: PairCompared) -> Report:
+    """What there is to tell about a file beside the one that it was made of."""
+    sizes = compared.job.free_sizes if compared.job is not None else ()
+    return Report(
+        model=reference.name,
+        path=str(path),
+        diagnostics=compared.result.diagnostics,
+        free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in sizes),
+        assumptions=compared.notes,
+        versions=installed_versions(),
+        compared_with=reference.name,
+        budget=compared.budget,
+        **checked_facts(compared.result),
     )
 
 

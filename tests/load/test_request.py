@@ -41,8 +41,14 @@ class TestArguments:
         assert inputs(job) == ["x", "batch", "rest_0", "rest_1"]
 
     def test_a_positional_dict_at_the_end_is_an_argument(self) -> None:
+        job = make_job(Net(), (X, {"a": X}))
+        assert [leaf.path for leaf in job.leaves] == ["x", 'batch["a"]']
+
+    def test_unless_its_keys_are_parameters_that_wait_for_a_value(self) -> None:
+        """So `torch.onnx.export` takes it, and the report says so."""
         job = make_job(Net(), (X, {"n": X}))
-        assert [leaf.path for leaf in job.leaves] == ["x", 'batch["n"]']
+        assert [leaf.path for leaf in job.leaves] == ["x", "n"]
+        assert [found.code for found in job.diagnostics] == ["TP009"]
 
     @pytest.mark.parametrize("alone", [X, [X, X], {"a": X}])
     def test_anything_but_a_tuple_is_the_one_argument(self, alone: object) -> None:

@@ -42,16 +42,26 @@ def test_it_fits_its_schema_and_says_what_was_not_reached(tmp_path: Path) -> Non
     assert written.name == "net.onnx.proof.json"
     content = json.loads(written.read_text())
     jsonschema.validate(content, SCHEMA)
-    assert content["model"]["sha256"] == hashlib.sha256(b"model").hexdigest()
-    assert content["weights"][0]["sha256"] == hashlib.sha256(b"weights").hexdigest()
-    assert content["not_reached"] == ["net.py:7: fails"]
-    assert content["check"]["worst_error"] == 1e-7
+    assert content["_type"] == "https://in-toto.io/Statement/v1"
+    assert content["subject"] == [
+        {"name": "net.onnx", "digest": {"sha256": hashlib.sha256(b"model").hexdigest()}},
+        {"name": "data", "digest": {"sha256": hashlib.sha256(b"weights").hexdigest()}},
+    ]
+    predicate = content["predicate"]
+    assert predicate["result"] == "WARNED"
+    assert predicate["passedTests"] == ["the model"]
+    assert predicate["warnedTests"] == ["if at net.py:7", "TP810: no warning"]
+    assert predicate["trueport"]["not_reached"] == ["net.py:7: fails"]
+    assert predicate["trueport"]["check"]["worst_error"] == 1e-7
 
 
 def test_the_schema_refuses_what_it_does_not_describe(tmp_path: Path) -> None:
     content = certificate(REPORT, [a_file(tmp_path / "net.onnx", b"")], SourceRoots.of([]))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**content, "more": 1}, SCHEMA)
+    content["predicate"]["trueport"]["more"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content, SCHEMA)
 
 
 class Net(torch.nn.Module):
@@ -67,6 +77,9 @@ def test_an_export_writes_it_on_request_only(tmp_path: Path) -> None:
     trueport.export(Net(), (torch.rand(3),), tmp_path / "b.onnx", proof=True)
     content = json.loads((tmp_path / "b.onnx.proof.json").read_text())
     jsonschema.validate(content, SCHEMA)
-    assert content["model"]["sha256"] == hashlib.sha256((tmp_path / "b.onnx").read_bytes()).hexdigest()
-    assert content["decisions"][0]["decides_by"] == "x.sum() > 0"
-    assert all(content["decisions"][0]["ways"].values())
+    (subject,) = content["subject"]
+    assert subject["digest"]["sha256"] == hashlib.sha256((tmp_path / "b.onnx").read_bytes()).hexdigest()
+    assert content["predicate"]["result"] == "PASSED"
+    (decision,) = content["predicate"]["trueport"]["decisions"]
+    assert decision["decides_by"] == "x.sum() > 0"
+    assert all(decision["ways"].values())

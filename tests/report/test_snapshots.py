@@ -7,6 +7,7 @@ writes them anew; read the difference before committing it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -31,7 +32,11 @@ from trueport.load.targets import load_target
 from trueport.lower.table import is_leaf
 from trueport.optimise.stage import Optimised
 from trueport.progress import Reached
+from trueport.report import CheckedInput, Verdict
+from trueport.report.audit import audit
+from trueport.report.certificate import save_certificate
 from trueport.report.text import diagnostics_lines, diagnostics_text, report_text
+from trueport.temporary import Written
 from trueport.verify.faults.findings import EXAMPLE, failure_found
 from trueport.verify.judging.compare import tolerance_for
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
@@ -51,9 +56,21 @@ MADE: dict[str, Callable[[], Iterable[Diagnostic]]] = {
     "TP701": lambda: Optimised(ir.Model(ir.Graph([], [], nodes=[]), ir_version=9), ()).without(["moves"], []).findings,
     "TP806": lambda: [failure_found(WorkerFailure(FailureKind.HANG, "no answer within 15 s"), "batch=3")],
     "TP807": lambda: [failure_found(WorkerFailure(FailureKind.CRASH, "SIGSEGV"), EXAMPLE)],
+    "TP820": lambda: another_file(),
     "TP901": lambda: [our_fault(KeyError("s0"))],
 }
 """Findings that no Python example can provoke, made as the rooms make them."""
+
+
+def another_file() -> Iterable[Diagnostic]:
+    """A file that was changed after its certificate was written."""
+    report = trueport.Report(model="Net", checks=(CheckedInput({}, "zeros", Verdict.EQUAL, 0.0),), verified=True)
+    Path("net.onnx").write_bytes(b"as it was checked")
+    digest = hashlib.sha256(b"as it was checked").hexdigest()
+    proof = save_certificate(report, [Written(Path("net.onnx"), 17, digest)], None)
+    Path("net.onnx").write_bytes(b"as it is now")
+    return audit(Path("net.onnx"), proof).findings
+
 
 SEVERAL_FAULTS = """\
 import numpy as np
@@ -104,6 +121,7 @@ class Net(nn.Module):
 """A model with faults of four kinds, as a hurried user would write it."""
 
 BY_CHANCE = [
+    (r"please report it (at \S+|to its authors)", "please report it …"),
     (r"\d+ other inputs? agrees?", "… other inputs agree"),
     (r"batch=\d+, values: [\w' ]+", "batch=…"),
     (r"agrees on \d+ sets", "agrees on … sets"),

@@ -32,7 +32,7 @@ def check(target: str, debug: bool, quiet: bool, timeout: float | None, **option
             request = read_request(target=target, **options)
             from trueport import check as run
 
-            report = run(request.model, request.args, **request.options, **checking.arguments(start))
+            report = run(request.given, request.args, **request.options, **checking.arguments(start))
         ended = showing.finish(report)
         mention_fix(report)
     raise SystemExit(ended)

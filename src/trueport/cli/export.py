@@ -70,7 +70,7 @@ def export(
                 from trueport import export as run
 
                 program = run(
-                    request.model,
+                    request.given,
                     request.args,
                     as_meant(output, start),
                     verify=verify,

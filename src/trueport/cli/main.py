@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from trueport import __version__
+from trueport.cli.audit import audit
 from trueport.cli.check import check
 from trueport.cli.config import defaults
 from trueport.cli.doctor import doctor
@@ -55,6 +56,7 @@ main.add_command(check)
 main.add_command(fix)
 main.add_command(verify)
 main.add_command(inspect)
+main.add_command(audit)
 main.add_command(generate)
 main.add_command(explain)
 main.add_command(doctor)

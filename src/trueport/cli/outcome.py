@@ -19,7 +19,8 @@ from trueport.cli.bundle import write_bundle
 from trueport.cli.debugging import debugging
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
-from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
+from trueport.diagnostics.spelling import in_a_shell
 from trueport.errors import ExportError, UsageError
 from trueport.report import Report
 from trueport.report.text import diagnostics_lines, print_to, report_lines
@@ -107,7 +108,7 @@ def our_fault(fault: BaseException) -> OurFault:
     return OurFault(
         message=f"trueport itself failed: {type(fault).__name__}: {fault}",
         seen=(at,),
-        fix="this is not a fault of your model: please report it",
+        fix=report_it(", with the file that is named below"),
         trace="".join(traceback.format_exception(fault)),
     )
 
@@ -119,7 +120,7 @@ def offer_bundle(found: Sequence[Diagnostic]) -> None:
         return
     path = write_bundle(found, [one.trace for one in ours if one.trace])
     if path is not None:
-        print(f"what a report needs (versions, the command, the traceback) is in {path}", file=sys.stderr)
+        print(f"the file to attach (versions, the command, the traceback) is in {path}", file=sys.stderr)
 
 
 class PipedConsole(Console):
@@ -154,7 +155,7 @@ def show(report: Report) -> None:
 
 def show_findings(found: Iterable[Diagnostic], console: Console) -> None:
     with reader_may_leave():
-        print_to(console, diagnostics_lines(found, _width(console)))
+        print_to(console, diagnostics_lines(map(in_a_shell, found), _width(console)))
 
 
 def _width(console: Console) -> int | None:

@@ -39,6 +39,8 @@ class Request:
     args: tuple[Any, ...]
     options: Mapping[str, Any]
     """Keyword arguments that `export` and `check` both understand."""
+    given: object
+    """The model as the user's file has it: what is taken out of a wrapper is told."""
 
 
 def model_options(command: Command) -> Command:
@@ -76,7 +78,8 @@ def target_options(command: Command) -> Command:
             click.argument("target"),
             click.option(
                 "-i", "--input", "inputs", multiple=True, metavar="SPEC",
-                help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, x=@file.npy. Repeatable.",
+                help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, batch.image:BxTx6 (inside an "
+                "argument), x=@file.npy. Repeatable.",
             ),
             click.option(
                 "--dim", "dims", multiple=True, metavar="NAME=RANGE",
@@ -113,14 +116,16 @@ def read_request(
     if runtime is not None:
         parse_target(runtime)
     optimize = _passes(no_optimise, passes)
-    _refuse_too_little_memory()
+    refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
     from trueport.load.targets import load_target, load_weights
 
     loaded = load_target(target)
+    given = loaded.given
     if weights is not None:
         load_weights(loaded.model, weights)
+        given = loaded.with_weights
     common = {
         "opset_version": opset,
         "target": runtime,
@@ -137,7 +142,7 @@ def read_request(
                 fix="give the inputs with -i, as in -i x:BxS",
             )
         args, kwargs = loaded.example_inputs
-        return Request(loaded.model, args, {**common, "kwargs": kwargs})
+        return Request(loaded.model, args, {**common, "kwargs": kwargs}, given)
     parsed = parse_inputs(inputs, ranges, loaded.model)
     return Request(
         loaded.model,
@@ -148,6 +153,7 @@ def read_request(
             "dynamic_shapes": parsed.dynamic_shapes,
             "value_ranges": parsed.value_ranges,
         },
+        given,
     )
 
 
@@ -166,7 +172,7 @@ def _refuse_missing(target: str, weights: str | None) -> None:
             raise usage_error(f"there is no file {path}", fix="name one that is there, from the current folder")
 
 
-def _refuse_too_little_memory() -> None:
+def refuse_too_little_memory() -> None:
     """Below some limit torch does not raise: its libraries end the process while they are being loaded."""
     try:
         import resource

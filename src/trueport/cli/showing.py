@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +13,7 @@ from trueport.cli.outcome import Exit, ending, offer_bundle, reader_may_leave, s
 from trueport.cli.request import usage_error
 from trueport.cli.saving import refuse_report, report_option, save_report
 from trueport.diagnostics.registry import all_rules
+from trueport.diagnostics.spelling import in_a_shell
 from trueport.fix.registry import fixes_for
 from trueport.report import Report
 from trueport.report.choice import chosen, kept_all_the_same
@@ -66,7 +67,8 @@ class Showing:
 
     def finish(self, report: Report) -> Exit:
         """Show the report, save it if that was asked for, and say how the command ends."""
-        shown = chosen(report, self.select, self.ignore)
+        spelt = replace(report, diagnostics=tuple(map(in_a_shell, report.diagnostics)))
+        shown = chosen(spelt, self.select, self.ignore)
         save_report(shown, self.report_path)
         with reader_may_leave():
             if self.output_format == "full":

@@ -15,7 +15,10 @@ from pathlib import Path
 
 from trueport import progress, temporary
 from trueport.cli.trial_child import TrialRequest
-from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
+from trueport.diagnostics.rules.tp007_out_of_time import OutOfTime
+from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
 from trueport.fix.command import Command
 from trueport.fix.outcome import Files, Trial, TrialOutcome
 from trueport.report import Report
@@ -98,16 +101,18 @@ def _run(
     request.write_bytes(pickle.dumps(TrialRequest(command, given, folder / "answers", first, outcome, Path.cwd())))
     ended = home.run(request, patience)
     if ended is None:
-        return _failed(command, f"the edited model was not checked within {patience:.0f} s", "")
+        return _unusable(command, OutOfTime(message=f"the edited model was not checked within {patience:.0f} s"))
     if not outcome.exists():
         errors = request.with_suffix(".err")
         trace = errors.read_text(errors="replace") if errors.exists() else ""
-        last = trace.strip().splitlines()[-1] if trace.strip() else "without a word"
-        return _failed(command, f"the process that tried the model ended with {ended}: {last}", trace)
+        told = f"the process that tried the model ended with {ended}"
+        if not trace.strip():  # it went without a word, as the model's own `os._exit` makes it
+            return _unusable(command, EagerRefuses(message=told, fix="look for os._exit and the like in the model"))
+        last = trace.strip().splitlines()[-1]
+        return _unusable(command, OurFault(message=f"{told}: {last}", fix=report_it(), trace=trace))
     found: TrialOutcome = pickle.loads(outcome.read_bytes())
     return found
 
 
-def _failed(command: Command, message: str, trace: str) -> TrialOutcome:
-    fault = OurFault(message=message, fix="this is not a fault of your model: please report it", trace=trace)
-    return TrialOutcome(Report(model=command.target, diagnostics=(fault,)), unusable=True)
+def _unusable(command: Command, found: Diagnostic) -> TrialOutcome:
+    return TrialOutcome(Report(model=command.target, diagnostics=(found,)), unusable=True)

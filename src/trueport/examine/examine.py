@@ -14,6 +14,7 @@ from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.diagnostics.spelling import option, told
 from trueport.examine.condition import (
     input_kinds,
     lazy_parameters,
@@ -157,7 +158,7 @@ def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
     drawn = places_of_random_operators(job)
     names = sorted({name for name, _ in drawn})
     eval_first = any(getattr(module, "training", False) for module in job.model.modules())
-    fix = 'make the noise an input, switch it off in eval(), or keep it with random="onnx"'
+    fix: str = told("make the noise an input, switch it off in eval(), or keep it with ", option("random", "onnx"))
     if eval_first:
         fix = "model.eval(), if the randomness is for training only; otherwise make the noise an input"
     if not drawn:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
+from trueport.diagnostics.spelling import Option, told
 from trueport.examine.places import running_module, user_place
 from trueport.load.job import Job
 from trueport.torch_internals import messages
@@ -81,8 +82,9 @@ def _fitting_indices(job: Job, text: str) -> str:
     if not whole:
         return ""
     size = messages.size_indexed(text)
-    below = f"@0..{size - 1}" if size else "@0..9"
-    return f"give {' and '.join(whole)} numbers that fit as indices: on the command line, {whole[0]}:…:i64{below}"
+    largest = size - 1 if size else 9
+    example = Option(f"torch.randint(0, {largest + 1}, ...)", f"-i {whole[0]}:…:i64@0..{largest}")
+    return told(f"give {' and '.join(whole)} numbers that fit as indices: ", example)
 
 
 def shortened(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trueport import temporary
+from trueport.diagnostics.spelling import Option, told
 from trueport.load.faults import usage_error
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".data", ".gguf", ".index.json")
@@ -25,7 +26,7 @@ def refuse_folder(folder: Path, overwrite: bool) -> None:
         raise usage_error(f"{folder} is a file", fix="name a folder")
     if folder.is_dir() and any(folder.iterdir()):
         if not overwrite:
-            fix = "pass --force (overwrite=True) to replace it, or choose another"
+            fix = told("pass ", Option("overwrite=True", "--force"), " to replace it, or choose another")
             raise usage_error(f"{folder} is not empty", fix=fix)
         if not any((folder / name).is_file() for name in _GRAPHS) or folder.is_mount():
             message = f"{folder} holds no export for generation, and is not replaced with all that is in it"

@@ -7,6 +7,7 @@ import secrets
 import shutil
 from pathlib import Path
 
+from trueport.diagnostics.spelling import option, told
 from trueport.load.faults import usage_error
 
 
@@ -36,9 +37,8 @@ def _refuse(path: Path, overwrite: bool, what: str) -> None:
         )
     if path.exists():
         if not overwrite:
-            raise usage_error(
-                f"{path} already exists", fix="pass --overwrite (overwrite=True) to replace it, or choose another path"
-            )
+            fix = told("pass ", option("overwrite", True), " to replace it, or choose another path")
+            raise usage_error(f"{path} already exists", fix=fix)
         if not path.is_file():
             raise usage_error(f"{path} is no regular file, and is not replaced", fix="choose another path")
     if not os.access(path.parent, os.W_OK):

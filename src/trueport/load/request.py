@@ -12,16 +12,20 @@ import torch
 from torch.export import AdditionalInputs, ShapesCollection
 
 from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.rules.tp009_taken_as import TakenAs
 from trueport.diagnostics.rules.tp201_input_type import InputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.spelling import option, told
 from trueport.load.containers import PathStep, type_name
 from trueport.load.faults import close_to, is_text, usage_error
 from trueport.load.job import Job, Leaf
 from trueport.load.size_specs import count_leaves
 from trueport.load.sizes import Argument, SizeBook, arguments_of, is_free, read_dynamic_axes, read_dynamic_shapes
 from trueport.load.structures import FoundLeaf, flatten_call
-from trueport.load.unwrap import FunctionModule, signature_of, unwrap
+from trueport.load.unwrap import FunctionModule, signature_of, unwrapped
 from trueport.load.values import LeafKind
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def make_job(
@@ -38,12 +42,19 @@ def make_job(
 ) -> Job:
     """Understand a request. Raises UsageError where it cannot be understood.
 
-    `args` is the tuple of positional arguments; anything else is taken as the one argument. A dict in it is an argument
-    like any other. `constants` names numbers (by input name, path or parameter) that become part of the model, and any
-    other object that is to be kept as it is.
+    `args` is the tuple of positional arguments; anything else is taken as the one argument. A dict at its end may be
+    keyword arguments (`_keywords_at_the_end`); any other is an argument like any other. `constants` names numbers (by
+    input name, path or parameter) that become part of the model, and any other object that is to be kept as it is.
     """
-    module = unwrap(model)
+    taken = unwrapped(model)
+    module, notes = taken.module, list(taken.diagnostics)
     positional = args if type(args) is tuple else () if args is None else (args,)
+    by_keyword = _keywords_at_the_end(module, positional) if not kwargs else None
+    if by_keyword is not None:
+        positional, kwargs = positional[:-1], by_keyword
+        if kwargs:
+            names = ", ".join(kwargs)
+            notes.append(TakenAs(message=f"the dict at the end of args is taken as keyword arguments: {names}"))
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         collected: Any = dynamic_shapes
         dynamic_shapes = collected.dynamic_shapes(module, positional, dict(kwargs or {}))
@@ -73,8 +84,32 @@ def make_job(
         for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
     )
     book.check_formulas()
-    diagnostics = _cannot_be_given(found, kept) + _numbers_inside_objects(found, kept, arguments)
+    diagnostics = tuple(notes) + _cannot_be_given(found, kept) + _numbers_inside_objects(found, kept, arguments)
     return Job(module, leaves, call, tuple(output_names) if output_names else None, diagnostics)
+
+
+def _keywords_at_the_end(module: torch.nn.Module, args: tuple[object, ...]) -> dict[str, object] | None:
+    """The keyword arguments that a dict at the end of `args` is to `torch.onnx.export`; None where it is none.
+
+    It is one where it fits no parameter by its place, or where its keys are parameters that have no value yet.
+    """
+    last = args[-1] if args else None
+    signature = signature_of(module)
+    if not isinstance(last, dict) or not all(isinstance(key, str) for key in last) or signature is None:
+        return None
+    try:
+        bound = signature.bind_partial(*args[:-1])
+        signature.bind(*args[:-1], **last)
+    except TypeError:
+        return None
+    waiting = {name for name, each in signature.parameters.items() if each.kind not in _VARIADIC} - set(bound.arguments)
+    if last and waiting.issuperset(last):
+        return dict(last)
+    try:
+        signature.bind(*args)
+    except TypeError:
+        return dict(last)
+    return None
 
 
 def _bind(
@@ -185,7 +220,10 @@ def _mend(leaf: FoundLeaf) -> str:
         return f"{leaf.path}.item()"
     if isinstance(value, complex):
         return f"torch.tensor({leaf.path})"
-    return f'take its tensors as arguments instead, or keep this very object in the model: constants=["{leaf.name}"]'
+    return told(
+        "take its tensors as arguments instead, or keep this very object in the model: ",
+        option("constants", [leaf.name]),
+    )
 
 
 def _numbers_inside_objects(
@@ -210,8 +248,10 @@ def _numbers_inside_objects(
             diagnostics.append(
                 InputType(
                     message=f"{argument.path} is an object that holds only numbers ({_values(counting)})",
-                    fix="make its class a dataclass, and they are inputs; "
-                    f'or keep them as they are: constants=["{argument.name}"]',
+                    fix=told(
+                        "make its class a dataclass, and they are inputs; or keep them as they are: ",
+                        option("constants", [argument.name]),
+                    ),
                 )
             )
         else:
@@ -221,7 +261,10 @@ def _numbers_inside_objects(
             diagnostics.append(
                 NumberFrozen(
                     message=f"{_values(group)}: kept as in the example",
-                    fix="make its class a dataclass to have its numbers as inputs, or confirm with constants=[...]",
+                    fix=told(
+                        "make its class a dataclass to have its numbers as inputs, or confirm with ",
+                        option("constants", ...),
+                    ),
                     severity=severity,
                 )
             )

@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 import torch
 from torch.export import Dim
 
+from trueport.diagnostics.spelling import size_range, told
 from trueport.errors import UsageError
 from trueport.load.faults import close_to, usage_error
 from trueport.load.formulas import names_in, solved, tells_its_size
@@ -244,7 +245,7 @@ class SizeBook:
             enough = next((n for n in range(low, low - lowest + 1) if axis.length({**lows, name: n}) >= 0), low + 1)
             raise usage_error(
                 f"{at} is declared to be {axis.formula}, which is {lowest} where {name} is {low}",
-                fix=f'give {name} a range that begins higher: Dim("{name}", min={enough}), --dim {name}={enough}..',
+                fix=told(f"give {name} a range that begins higher: ", size_range(name, enough)),
             )
 
     def _hinted(self, leaf: FoundLeaf, axis: int, hint: Any, length: int, at: str) -> AxisSize | None:

@@ -2,6 +2,7 @@
 
 x:2x3xHxW            a tensor; capitals are free sizes
 mask:Bx(P+S)         an axis as long as a formula of free sizes says
+batch.text.ids:BxS   inside an argument: a dict, or what forward's annotation says; items of a list are 0, 1, 2
 x:2x3:f16            with a dtype
 ids:BxS:i64@0..999   with the range of its values
 n:i64=3              a tensor without axes, of this value
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -52,6 +53,10 @@ class InputSpec:
 
 def read_spec(text: str, parameters: Collection[str]) -> InputSpec:
     """Read one `-i`. A first word that could be a name or a free size is a name if forward has such a parameter."""
+    whole = next((name for name in sorted(parameters, key=len, reverse=True) if _begins(text.strip(), name)), None)
+    if whole is not None and not re.fullmatch(r"[^\W\d]\w*", whole):  # a file may call its inputs anything
+        rest = read_spec(f"x{text.strip()[len(whole) :]}", ("x",))
+        return replace(rest, text=text, name=whole)
     declared, is_value, value = text.strip().partition("=")
     declared, has_range, bounds = declared.partition("@")
     if not is_value and not declared and has_range:  # `@file.npy`: the next parameter, from a file
@@ -65,13 +70,17 @@ def read_spec(text: str, parameters: Collection[str]) -> InputSpec:
     return InputSpec(text, name, shape, dtype, value_range, value.strip())
 
 
+def _begins(text: str, name: str) -> bool:
+    return bool(name) and text.startswith(name) and text[len(name) : len(name) + 1] in (":", "=")
+
+
 def _read_declaration(
     text: str, declared: str, parameters: Collection[str], is_value: bool
 ) -> tuple[str | None, tuple[Axis, ...] | None, torch.dtype | None]:
     words = [word.strip() for word in declared.split(":")]
     name: str | None = None
     first = words[0]
-    if re.fullmatch(r"[^\W\d]\w*", first) and (
+    if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", first) and (
         first in parameters or not _is_shape(first) or len(words) == 3 or (len(words) == 2 and _is_shape(words[1]))
     ):
         name = words.pop(0)

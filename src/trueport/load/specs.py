@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from trueport.load.faults import close_to, usage_error
+from trueport.load.nested import hints_of, put_together, refuse_overlaps, root_of
 from trueport.load.spec_sizes import Range, SpecSizes
 from trueport.load.spec_text import InputSpec, read_spec
 from trueport.load.spec_values import draw, given_value
-from trueport.load.unwrap import signature_of
+from trueport.load.unwrap import FunctionModule, signature_of
 
 _SEED = 0
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -37,8 +38,27 @@ def parse_inputs(
     signature = signature_of(model) if model is not None else None
     read = [read_spec(text, list(signature.parameters) if signature else ()) for text in specs]
     named = _by_parameter(read, signature)
+    refuse_overlaps(named)
+    values, free, ranges = made(named, dims or {})
+    whole, path_of = put_together(values, _annotations(model))
+    args, kwargs = _as_call(whole, signature)
+    shapes = {path_of[name]: axes for name, axes in free.items()}
+    return ParsedInputs(args, kwargs, shapes or None, {path_of[name]: each for name, each in ranges.items()})
+
+
+def _annotations(model: torch.nn.Module | None) -> dict[str, Any]:
+    if model is None or isinstance(model, torch.jit.ScriptModule):
+        return {}
+    return hints_of(model.function if isinstance(model, FunctionModule) else type(model).forward)
+
+
+Made = tuple[dict[str, Any], dict[str, dict[int, Any]], dict[str, tuple[float, float]]]
+
+
+def made(named: Mapping[str, InputSpec], dims: Mapping[str, Range]) -> Made:
+    """The values that the specs describe, their free axes and the ranges of their values, each by path."""
     loaded = {path: given_value(spec, path) for path, spec in named.items() if spec.value is not None}
-    sizes = SpecSizes(dims or {})
+    sizes = SpecSizes(dims)
     for path, spec in named.items():
         sizes.learn(spec, loaded.get(path))
     sizes.check_ranges()
@@ -47,10 +67,9 @@ def parse_inputs(
         path: loaded[path] if path in loaded else draw(spec, sizes.lengths(spec), generator)
         for path, spec in named.items()
     }
-    args, kwargs = _as_call(values, signature)
     free = {path: axes for path, spec in named.items() if (axes := sizes.free_axes(spec))}
     ranges = {path: spec.value_range for path, spec in named.items() if spec.value_range is not None}
-    return ParsedInputs(args, kwargs, free or None, ranges)
+    return values, free, ranges
 
 
 def _by_parameter(specs: Sequence[InputSpec], signature: inspect.Signature | None) -> dict[str, InputSpec]:
@@ -62,14 +81,14 @@ def _by_parameter(specs: Sequence[InputSpec], signature: inspect.Signature | Non
     for spec in specs:
         if spec.name is None:
             continue
-        if spec.name not in fillable and not takes_any_name:
-            raise usage_error(
-                f"-i {spec.text}: forward has no parameter {spec.name!r}", fix=close_to(spec.name, fillable)
-            )
+        root = root_of(spec.name)
+        if root not in fillable and not takes_any_name:
+            raise usage_error(f"-i {spec.text}: forward has no parameter {root!r}", fix=close_to(root, fillable))
         if spec.name in named:
             raise usage_error(f"-i says twice what {spec.name} is")
         named[spec.name] = spec
-    places = _next_places(parameters, named)
+    roots = set(map(root_of, named))
+    places = _next_places(parameters, roots)
     for spec in specs:
         if spec.name is None:
             place = next(places, None)
@@ -79,7 +98,10 @@ def _by_parameter(specs: Sequence[InputSpec], signature: inspect.Signature | Non
     missing = [
         p.name
         for p in parameters
-        if p.name not in named and p.default is inspect.Parameter.empty and p.kind not in _VARIADIC
+        if p.name not in roots
+        and p.name not in named
+        and p.default is inspect.Parameter.empty
+        and p.kind not in _VARIADIC
     ]
     if missing:
         example = " ".join(f"-i {name}:2x3" for name in missing)
@@ -90,7 +112,7 @@ def _by_parameter(specs: Sequence[InputSpec], signature: inspect.Signature | Non
     return named
 
 
-def _next_places(parameters: Sequence[inspect.Parameter], taken: Mapping[str, object]) -> Iterator[str]:
+def _next_places(parameters: Sequence[inspect.Parameter], taken: Collection[str]) -> Iterator[str]:
     """Parameters without a spec, in order; then the items of *args, or numbered inputs where nothing is known."""
     for parameter in parameters:
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:

@@ -36,8 +36,15 @@ class Target:
 
     model: torch.nn.Module
     where: str
+    given: object
+    """The same as the file has it: compiled, wrapped, or an exported program."""
     given_inputs: object = None
     """What the file calls `example_inputs`, not yet asked."""
+
+    @property
+    def with_weights(self) -> object:
+        """What to export once weights are loaded into `model`: an exported program knows nothing of them."""
+        return self.given if isinstance(self.given, torch.nn.Module) else self.model
 
     @cached_property
     def example_inputs(self) -> Call | None:
@@ -63,13 +70,13 @@ def load_target(target: str) -> Target:
     """The model behind `target`. Raises UsageError, with the user's line where the user's code raised."""
     if target.endswith(".pt2"):
         program = load_program(Path(target))
-        return Target(unwrap(program), target, program.example_inputs)
+        return Target(unwrap(program), target, program, program.example_inputs)
     place, attribute = _split(target)
     module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
     found = _only_model(module, place) if attribute is None else _find(module, attribute, place)
     name = attribute or getattr(found, "__name__", type(found).__name__)
-    model = _make(found, f"{place}:{name}")
-    return Target(model, f"{place}:{name}", getattr(module, "example_inputs", None))
+    made = _make(found, f"{place}:{name}")
+    return Target(unwrap(made), f"{place}:{name}", made, getattr(module, "example_inputs", None))
 
 
 def _split(target: str) -> tuple[str, str | None]:
@@ -158,9 +165,9 @@ def _may_be_model(value: object) -> bool:
     return is_class or isinstance(value, torch.nn.Module) or inspect.isfunction(value)
 
 
-def _make(found: Any, name: str) -> torch.nn.Module:
+def _make(found: Any, name: str) -> Any:
     if isinstance(found, torch.nn.Module) or not callable(found):
-        return unwrap(found)
+        return found
     is_class = isinstance(found, type)
     if is_class and not issubclass(found, torch.nn.Module):
         raise usage_error(f"{name} is a class, but not an nn.Module")
@@ -172,12 +179,12 @@ def _make(found: Any, name: str) -> torch.nn.Module:
             fix=f"write `def make(): return {attribute}({needed[0]}=...)` in {place}, and name {place}:make",
         )
     if needed:  # a function of tensors is a model itself
-        return unwrap(found)
+        return found
     made = _run(found, f"making {name}")
     if not callable(made):
         raise usage_error(f"{name}() gives a {type(made).__name__}, not a model", fix="return the model from it")
     # A model that we made has never been anybody's to train; what a function returns is as its author left it.
-    return unwrap(made.eval() if is_class else made)
+    return made.eval() if is_class else made
 
 
 def _required_parameters(function: Any) -> list[str]:

@@ -8,13 +8,16 @@ import os
 import types
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp009_taken_as import TakenAs
 from trueport.load.faults import usage_error
-from trueport.torch_internals import before_compile
+from trueport.torch_internals import before_compile, is_sharded
 
 
 class FunctionModule(torch.nn.Module):
@@ -36,21 +39,36 @@ class FunctionModule(torch.nn.Module):
         return self.function(*args, **kwargs)
 
 
+@dataclass(frozen=True)
+class Unwrapped:
+    """The module that is to be exported, and what had to be done to come to it."""
+
+    module: torch.nn.Module
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
 def unwrap(model: object) -> torch.nn.Module:
     """The module behind `model`: a module, a function or other callable, an exported program or a `.pt2` file."""
+    return unwrapped(model).module
+
+
+def unwrapped(model: object) -> Unwrapped:
+    """The same, with a note where it is not the object that the user gave."""
     if isinstance(model, (str, os.PathLike)):
-        return load_program(Path(model)).module()
+        return _of_program(load_program(Path(model)))
     if isinstance(model, torch.export.ExportedProgram):
-        return model.module()
+        return _of_program(model)
     if isinstance(model, type):
         raise usage_error(
             f"the model is the class {model.__name__}, not a model", fix=f"pass an instance: {model.__name__}()"
         )
-    inner = _look_through(model)
+    wrappers, inner = _look_through(model)
     if isinstance(inner, torch.nn.Module):
-        return inner
+        _refuse_shards(inner)
+        note = TakenAs(message=f"the model is taken out of {', '.join(wrappers)}: {type(inner).__name__} is exported")
+        return Unwrapped(inner, (note,) if wrappers else ())
     if callable(inner):
-        return FunctionModule(inner)
+        return Unwrapped(FunctionModule(inner))
     if isinstance(inner, dict):
         raise usage_error(
             "the model is a dict of weights, which does not say what is computed with them",
@@ -70,17 +88,43 @@ def signature_of(model: torch.nn.Module) -> inspect.Signature | None:
         return None
 
 
-def _look_through(model: object) -> object:
+def _look_through(model: object) -> tuple[list[str], object]:
+    """What there is inside wrappers that compute nothing of their own, and the names of the wrappers."""
+    wrappers: list[str] = []
     while True:
         inner = before_compile(model)
+        if inner is not model:
+            wrappers.append("torch.compile")
         if isinstance(inner, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+            wrappers.append(type(inner).__name__)
             inner = inner.module
         if isinstance(inner, types.MethodType) and isinstance(inner.__self__, torch.nn.Module):
             # `model.forward` is the model; another method of it is a function of its own
             inner = inner.__self__ if inner.__name__ in ("forward", "__call__", "_wrapped_call_impl") else inner
         if inner is model:
-            return model
+            return wrappers, model
         model = inner
+
+
+def _of_program(program: torch.export.ExportedProgram) -> Unwrapped:
+    """A program that torch.export has captured: what it froze is frozen in what is made of it."""
+    note = TakenAs(
+        message="the model is an ExportedProgram: its module is exported, with all that torch.export decided",
+        seen=("a branch or a size that torch.export fixed stays fixed, and no check against the program can show it",),
+        fix="pass the original nn.Module, to have its branches, loops and sizes checked, too",
+    )
+    return Unwrapped(program.module(), (note,))
+
+
+def _refuse_shards(model: torch.nn.Module) -> None:
+    """Weights that are spread over several processes are not here to be written."""
+    if not is_sharded(model):
+        return
+    raise usage_error(
+        f"the weights of {type(model).__name__} are sharded (FSDP, DTensor): this process holds a part of them",
+        fix="gather them (torch.distributed.checkpoint.state_dict.get_model_state_dict with full_state_dict=True) and "
+        "load them into a plain module of the same class, then export that",
+    )
 
 
 def load_program(path: Path) -> torch.export.ExportedProgram:

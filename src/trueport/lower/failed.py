@@ -14,6 +14,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.diagnostics.spelling import option, told
 from trueport.lower.scope import DEEPEST, NestedTooDeep
 from trueport.lower.signature import NeedsOpset
 from trueport.lower.table import name_of
@@ -50,7 +51,7 @@ def needs_opset(needed: NeedsOpset, place: Place | None, name: str) -> OpsetUnsu
         place=place,
         label=f"calls {name}",
         facts={"opset": str(needed.opset)},
-        fix=f"pass opset_version={needed.opset}",
+        fix=told("pass ", option("opset_version", needed.opset)),
     )
 
 

@@ -8,6 +8,7 @@ eager gives; a call that cannot be translated is noted and the walk goes on, so 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Regi
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.diagnostics.spelling import option, told
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins
@@ -77,7 +79,7 @@ def lower(graph: Graph, opset: int = 20, custom: CustomTable | None = None) -> L
 def _with_lowest(found: Diagnostic, opset: int) -> Diagnostic:
     if not isinstance(found, OpsetUnsupported):
         return found
-    fix = f"pass opset_version={opset}, the lowest that has all that the model needs"
+    fix = told("pass ", option("opset_version", opset), ", the lowest that has all that the model needs")
     return replace(found, fix=fix, facts={"opset": str(opset)})
 
 
@@ -118,6 +120,19 @@ def _in_opset(graph: Graph, opset: int, custom: CustomTable | None) -> Lowered:
     return Lowered(model, told, names)
 
 
+def _sizes_of_outputs(graph: Graph) -> dict[sympy.Symbol, str]:
+    """How many a mask selects, or how long a list became, has no name of the user's: it is an axis of an output."""
+    taken = {size.name for size in graph.size_symbols.values()}
+    names: dict[sympy.Symbol, str] = {}
+    for out in graph.outputs:
+        value = out.value.rows if isinstance(out.value, OpenItems) else out.value
+        for axis, size in enumerate(value.shape if isinstance(value, Value) else ()):
+            name = f"{re.sub(r'[^A-Za-z0-9_]', '_', out.name)}_dim{axis}"
+            if isinstance(size, sympy.Symbol) and name not in taken:
+                names.setdefault(size, name)
+    return names
+
+
 class Lowering:
     """The walk over one graph: which ONNX value stands for which captured one."""
 
@@ -130,6 +145,7 @@ class Lowering:
             declared_sizes(graph),
             {symbol: size.minimum for symbol, size in graph.size_symbols.items()},
         )
+        self.op.sizes.name_results(_sizes_of_outputs(graph))
         self.weights = Weights(self.op, graph.weights)
         self.twins = Twins()
         self._tensors: dict[Value, Tensor] = {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
 
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
+from trueport.diagnostics.spelling import Option, option, told
 from trueport.errors import UsageError
 from trueport.lower.runtimes import loaded_by, parse_target
 
@@ -83,15 +85,17 @@ def opset_to_write(asked: int | None, target: str | None = None, checked: bool =
         raise _refused(
             f"opset {asked} cannot be checked: the installed onnxruntime loads opsets up to {highest()}",
             highest(),
-            "; verify=False (--no-verify) writes it unchecked",
+            ("; ", option("verify", False), " writes it unchecked"),
         )
     return asked
 
 
-def _refused(message: str, nearest: int | None, otherwise: str = "") -> UsageError:
-    fix = "name a newer release, or an opset" if nearest is None else f"pass opset_version={nearest}, or leave it out"
+def _refused(message: str, nearest: int | None, otherwise: Sequence[str | Option] = ()) -> UsageError:
+    fix: Sequence[str | Option] = ("name a newer release, or an opset",)
+    if nearest is not None:
+        fix = ("pass ", option("opset_version", nearest), ", or leave it out")
     facts = {} if nearest is None else {"opset": str(nearest)}
-    return UsageError([OpsetUnsupported(message=message, fix=fix + otherwise, facts=facts)])
+    return UsageError([OpsetUnsupported(message=message, fix=told(*fix, *otherwise), facts=facts)])
 
 
 @dataclass(frozen=True, slots=True)

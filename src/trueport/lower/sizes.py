@@ -56,6 +56,7 @@ class Sizes:
         self._op = builder
         self._names: Mapping[sympy.Basic, sympy.Basic] = {}
         self._minimum: Mapping[sympy.Basic, int] = {}
+        self._results: Mapping[sympy.Basic, sympy.Basic] = {}
         self._sources: Shelf[sympy.Basic, _Axis | _Item] = Shelf("size sources")
         self._lengths: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape [1]")
         self._scalars: Shelf[sympy.Basic, Tensor] = Shelf("sizes of shape []")
@@ -75,6 +76,10 @@ class Sizes:
         }
         self._minimum = dict(minimum)
 
+    def name_results(self, symbols: Mapping[sympy.Symbol, str]) -> None:
+        """Names for sizes that only a run tells, where an output has them."""
+        self._results = {symbol: sympy.Symbol(name) for symbol, name in symbols.items() if symbol not in self._names}
+
     def declared(self, sizes: Sequence[Size]) -> ir.Shape:
         """Sizes as ONNX declares them: numbers, and the user's names where the size is free."""
         return ir.Shape([size if isinstance(size, int) else self._declare(size) for size in sizes])
@@ -83,7 +88,7 @@ class Sizes:
         if size.is_Integer:
             return int(size)
         if (declared := self._declared.get(size)) is None:
-            known = size.xreplace(self._names)
+            known = size.xreplace({**self._results, **self._names})
             declared = self._declared[size] = int(known) if known.is_Integer else self._word(known)
         return declared
 

@@ -112,3 +112,11 @@ def _storage(tensor: torch.Tensor) -> tuple[object, ...]:
     """Equal for two tensors that are the same elements of the same memory, in the same order."""
     where = tensor.untyped_storage().data_ptr() if tensor.numel() else id(tensor)
     return where, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj()
+
+
+def add_weights_to_inputs(model: ir.Model) -> None:
+    """List the model's weights among its inputs: what the file holds is then what they are if nobody gives others."""
+    graph = model.graph
+    for value in graph.initializers.values():
+        if isinstance(value.const_value, WeightTensor) and value not in graph.inputs:
+            graph.inputs.append(value)

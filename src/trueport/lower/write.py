@@ -67,6 +67,15 @@ def write(model: ir.Model, path: Path, external_data: bool | None = None) -> tup
     return (hashing.written(path), *(() if named is None else (named,)))
 
 
+def write_into(model: ir.Model, file: Output) -> bool:
+    """Write `model` with its weights into an open file; False, and nothing, where it is too big for one."""
+    large = _large_weights(model)
+    if _is_too_big(large):
+        return False
+    _write_inline(model, file, large)
+    return True
+
+
 def write_for_a_while(model: ir.Model, folder: Path) -> Path:
     """Write `model` into a folder of our own, for the runtime to read: no hash, and no care for a loss of power."""
     path, large = folder / "model.onnx", _large_weights(model)

@@ -1,16 +1,19 @@
 """The certificate: what was compared with eager, how, and what was not reached, beside the model that it speaks of.
 
-Whoever holds the model can tell by its hash that it is the one that was checked, and repeat the check by its seed. The
-form is described in `docs/proof.schema.json`.
+It is an in-toto statement with a Test Result (https://in-toto.io/attestation/test-result/v0.1): its subjects are the
+model and its data files by their hashes, and what only we know is in the field `trueport` of the predicate. So whoever
+holds the model can tell that it is the one that was checked (`trueport audit`), repeat the check by its seed, and sign
+it with the tools that sign such statements. The form is described in `docs/proof.schema.json`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from trueport import temporary
 from trueport.report.json import dumped
@@ -18,7 +21,10 @@ from trueport.report.model import CallsSummary, CheckedInput, Report
 from trueport.source import SourceRoots, Where
 from trueport.temporary import Written
 
-SCHEMA = 1
+STATEMENT = "https://in-toto.io/Statement/v1"
+TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
+SCHEMA = 2
+"""Of the field `trueport`. Raised when a key changes its meaning or goes away."""
 SUFFIX = ".proof.json"
 
 
@@ -39,8 +45,43 @@ def save_certificate(report: Report, files: Sequence[Written], roots: SourceRoot
 
 
 def certificate(report: Report, files: Sequence[Written], roots: SourceRoots | None) -> dict[str, Any]:
-    """The content of a certificate, as plain data."""
-    model, *weights = files
+    """The content of a certificate, as plain data: an in-toto statement."""
+    details = _details(report, roots)
+    tests = {True: list[str](), False: list[str]()}
+    for name, whole in _tests(report, details):
+        tests[whole].append(name)
+    return {
+        "_type": STATEMENT,
+        "subject": [{"name": file.path.name, "digest": {"sha256": file.sha256}} for file in files],
+        "predicateType": TEST_RESULT,
+        "predicate": {
+            "result": "WARNED" if tests[False] else "PASSED",
+            "configuration": [{"name": name, "uri": _package(name, at)} for name, at in report.versions.items()],
+            "passedTests": tests[True],
+            "warnedTests": tests[False],
+            "failedTests": [],
+            "trueport": details,
+        },
+    }
+
+
+def _tests(report: Report, details: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """What was tested, by name, and whether all of it was decided. What has failed has no certificate."""
+    yield "the model", bool(report.checks) and not report.undecided and not report.partly
+    if report.calls is not None:
+        yield "calls", report.calls.equal == report.calls.distinct and not report.calls.not_run
+    for one, noted in zip(report.decisions, details["decisions"], strict=True):
+        yield f"{noted['kind']} at {noted['where']}" if noted["where"] else noted["kind"], not one.unreached
+    warnings = dict.fromkeys(found.code for found in report.warnings)
+    yield from ((f"{code}: no warning", False) for code in warnings)
+
+
+def _package(name: str, version: str) -> str:
+    return f"pkg:pypi/{name}@{quote(version, safe='')}"
+
+
+def _details(report: Report, roots: SourceRoots | None) -> dict[str, Any]:
+    """What only we know of it."""
 
     def noted(where: Where | None) -> str:
         return "" if where is None or roots is None else f"{roots.note(where.file)}:{where.line}"
@@ -48,8 +89,7 @@ def certificate(report: Report, files: Sequence[Written], roots: SourceRoots | N
     return {
         "schema": SCHEMA,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "model": {"name": report.model, **_file(model), "opset": report.opset},
-        "weights": [_file(data) for data in weights],
+        "model": {"name": report.model, "opset": report.opset},
         "versions": dict(report.versions),
         "inputs": [str(tensor) for tensor in report.inputs],
         "outputs": [str(tensor) for tensor in report.outputs],
@@ -104,11 +144,6 @@ def _calls(calls: CallsSummary | None) -> dict[str, Any] | None:
         "not_run": dict(calls.not_run),
         "differ_by_design": list(calls.by_design),
     }
-
-
-def _file(written: Written) -> dict[str, Any]:
-    """As it was written, whatever is in its place by now."""
-    return {"file": written.path.name, "bytes": written.size, "sha256": written.sha256}
 
 
 def _compared(one: CheckedInput) -> dict[str, Any]:

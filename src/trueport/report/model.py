@@ -174,6 +174,10 @@ class Report:
     """Why less was decided than usually is: the clock ended the check, or rounding decides on the example itself."""
     tolerances: Mapping[str, str] = field(default_factory=dict)
     """By output, how far a float may be off."""
+    compared_with: str = "eager"
+    """What the file was compared with: eager PyTorch, or another file."""
+    budget: str = ""
+    """How far a file may be off from the one that it was made of, where that is more than rounding."""
     seed: int | None = None
     verified: bool = False
     """Whether the model was run and compared; False with `verify=False`, and when an earlier stage stopped."""

@@ -128,18 +128,21 @@ def _headline(report: Report) -> Line:
     to = f" → {report.path}" if report.path else ""
     if not report.verified:
         return (("not checked ", "warning"), (f"{report.model}{to}", "strong"))
-    said = f"  {tally(report.checks, report.undecided)}"
+    said = f"  {tally(report.checks, report.undecided, report.compared_with, bool(report.budget))}"
     if report.partly:
         return (("checked in part ", "warning"), (f"{report.model}{to}", "strong"), (said, ""))
-    return (("faithful ", "good"), (f"{report.model}{to}", "strong"), (said, ""))
+    verdict = "within its budget " if report.budget else "faithful "
+    return ((verdict, "good"), (f"{report.model}{to}", "strong"), (said, ""))
 
 
-def tally(checks: Iterable[CheckedInput], undecided: Sequence[str] = ()) -> str:
+def tally(
+    checks: Iterable[CheckedInput], undecided: Sequence[str] = (), reference: str = "eager", close: bool = False
+) -> str:
     """`equal to eager on 30 of 32 inputs, 2 not decided, worst difference 2.4e-07 (allowed 1.3e-05)`."""
     every = list(checks)
     equal = sum(one.verdict in (Verdict.EQUAL, Verdict.ALIKE) for one in every)
     random = any(one.verdict is Verdict.ALIKE for one in every)
-    how = "distributed as eager" if random else "equal to eager"
+    how = f"{'distributed as' if random else 'close to' if close else 'equal to'} {reference}"
     count = len(every) + len(undecided)
     said = f"{how} on {equal} of {count} input{'' if count == 1 else 's'}"
     said += f", {len(undecided)} not decided" if undecided else ""
@@ -168,6 +171,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         names = ", ".join(dict.fromkeys(one.split(" ", 1)[0] for one in report.calls.by_design))
         differ = [f"differ from eager on NaN and infinities, by design: {names}"] if names else []
         yield from listed("calls", [report.calls, *differ])
+    if report.budget:
+        yield "budget", report.budget
     yield from listed("checked", _checked(report.checks))
     yield from listed("not decided", _first(report.undecided))
     if report.endless:

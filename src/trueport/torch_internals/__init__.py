@@ -219,6 +219,14 @@ def before_compile(model: Any) -> Any:
     return getattr(model, "_torchdynamo_orig_callable", model)
 
 
+def is_sharded(model: torch.nn.Module) -> bool:
+    """Whether weights are spread over processes. Who has no sharded tensor has never imported what they are made of."""
+    fsdp, tensors = (sys.modules.get(f"torch.distributed.{name}") for name in ("fsdp", "tensor"))
+    if fsdp is not None and any(isinstance(each, fsdp.FullyShardedDataParallel) for each in model.modules()):
+        return True
+    return tensors is not None and any(isinstance(each, tensors.DTensor) for each in model.parameters())
+
+
 def is_inside_vmap(tensor: torch.Tensor) -> bool:
     """Whether a tensor is one of `vmap` or `grad` on their way: nobody may look at it once they have ended."""
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))

@@ -10,10 +10,12 @@ import torch
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
+from trueport.diagnostics.spelling import EXPORT, option, told
 from trueport.examine import Examined, Precisely, Snapshot, run_eager
 from trueport.load.job import Job
 from trueport.verify.check import limits_for, open_model
 from trueport.verify.distribution import Distributions
+from trueport.verify.faults.other_weights import with_other_weights
 from trueport.verify.fitted import Fitted, fit
 from trueport.verify.foreign import RunEitherWay, check_fitted
 from trueport.verify.in_turn import check_in_turn
@@ -44,6 +46,8 @@ def check_any_file(path: Path, job: Job, examined: Examined, options: Options, f
         if not examined.deterministic:
             return _by_distribution(fitted, eager, options)
         single = check_fitted(fitted, eager, Precisely(job, run_eager), options)
+        if not single.checked:
+            single = replace(single, diagnostics=with_other_weights(single.diagnostics, path, job.model))
         if frozen or not examined.state_matters or any(finding.is_error for finding in single.diagnostics):
             return single
         in_turn = check_in_turn(fitted, before, examined.stateful, options)
@@ -68,5 +72,8 @@ def _advised(finding: Diagnostic) -> Diagnostic:
     if not isinstance(finding, WrongDistribution):
         return finding
     return replace(
-        finding, fix="make the noise an input; or `trueport export --random onnx`, which compares what it writes"
+        finding,
+        fix=told(
+            "make the noise an input; or ", EXPORT, " with ", option("random", "onnx"), " compares what it writes"
+        ),
     )

@@ -13,7 +13,7 @@ import torch
 
 from trueport import progress
 from trueport.diagnostics.base import Diagnostic
-from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
 from trueport.load.job import Job, sizes_in
 from trueport.rewrite.probes import probed
 from trueport.verify.decisions.search import Search
@@ -92,7 +92,7 @@ def check_model(
             loaded.outputs, output_names, "outputs"
         )
         if fault is not None:
-            return CheckResult(diagnostics=(OurFault(message=fault),), seed=options.seed)
+            return CheckResult(diagnostics=(OurFault(message=fault, fix=report_it()),), seed=options.seed)
         feed = partial(feeds_for, job, ports=loaded.inputs, fixed=fixed_feeds or {})
         tied, held = tied_sizes(job, loaded.inputs), held_sizes(job, loaded.inputs)
         return check_opened(opened, job, reference, feed, output_names, tied, held, options, insight)

@@ -13,10 +13,13 @@ import torch
 
 from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.spelling import size_range, told
+from trueport.examine.same import same_outputs
 from trueport.garbage import uncollected
 from trueport.load.job import Job, sizes_in
 from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of
+from trueport.torch_internals import saying_exporting
 from trueport.verify.assumed.sizes import TraceJudged, first_broken, readable
 from trueport.verify.calls import check_calls
 from trueport.verify.check import check_model, limits_for
@@ -61,7 +64,9 @@ def check_exported(
         given = by_name(values)
         try:
             found = localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
-            return found or _assumed(graph, sizes_in(job.leaves, values))
+            return (
+                found or _assumed(graph, sizes_in(job.leaves, values)) or _knows_that_it_is_exported(run_eager, values)
+            )
         except Exception:  # noqa: BLE001  a graph that was captured wrongly may not run at all; the difference stands
             return None
 
@@ -120,6 +125,24 @@ def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
     return Divergence(assumption.place, f"was traced with {held}, which does not hold here", _way_out(assumption, held))
 
 
+def _knows_that_it_is_exported(run_eager: RunEager, values: Sequence[object]) -> Divergence | None:
+    """A trace says that it is one, as torch's own does: libraries take their traceable path then. A model may ask, too,
+    and compute something else."""
+
+    def answer(exporting: bool) -> object:
+        copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in values]
+        with saying_exporting(exporting):
+            return run_eager(copies)
+
+    if same_outputs(answer(False), answer(True)):
+        return None
+    return Divergence(
+        None,
+        "eager itself gives another result where torch.compiler.is_exporting() is True, as it is during an export",
+        "let the model compute the same whether or not it is exported: look for is_exporting() and is_compiling()",
+    )
+
+
 def _way_out(assumption: SizeAssumption, held: str) -> str:
     never_one = assumption.expr.func is sympy.Ne and set(assumption.expr.args) >= {sympy.Integer(1)}
     if not never_one or len(assumption.symbols) != 1 or not any(arg.is_Symbol for arg in assumption.expr.args):
@@ -127,7 +150,7 @@ def _way_out(assumption: SizeAssumption, held: str) -> str:
     where = assumption.place.where
     squeezes = "squeeze(" in (line_of(where) or "") if where is not None else False
     line = "drop only axes that always have one item: .squeeze(-1)" if squeezes else "write it for every size"
-    return f'{line}; or declare that there is never just one: Dim("{assumption.symbols[0]}", min=2)'
+    return told(f"{line}; or declare that there is never just one: ", size_range(str(assumption.symbols[0]), 2))
 
 
 def _floats_of(graph: Graph) -> tuple[torch.dtype, ...]:

@@ -15,6 +15,7 @@ from trueport.diagnostics.rules.tp803_wrong_shape import WrongShape
 from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
+from trueport.diagnostics.spelling import EXPORT, option, told
 from trueport.load.job import Job, Leaf
 from trueport.load.values import LeafKind
 from trueport.source import Place, Where
@@ -96,8 +97,9 @@ def _advised(finding: Diagnostic) -> Diagnostic:
     if not isinstance(finding, WrongShape | WrongDtype | WrongValues | RuntimeRefusesInput) or not finding.is_error:
         return finding
     lost = ONLY_HERE in finding.facts
-    why = "the file has one way of this line only; `trueport export` keeps all of them" if lost else ""
-    return replace(finding, fix=why or "export the model again with `trueport export`, which compares what it writes")
+    if lost:
+        return replace(finding, fix=told("the file has one way of this line only; ", EXPORT, " keeps all of them"))
+    return replace(finding, fix=told("export the model again with ", EXPORT, ", which compares what it writes"))
 
 
 def _absent(leaf: Leaf) -> Diagnostic:
@@ -128,5 +130,5 @@ def _not_reached(decision: Decision, way: int) -> Diagnostic:
     return ArmNotReached(
         message=f"no input was found for which `{site.text}` {way_words(site, way)}",
         place=Place((Where(site.file, site.line, site.function),)),
-        fix="give an example that goes this way, or search longer with thorough=True",
+        fix=told("give an example that goes this way, or search longer with ", option("thorough", True)),
     )

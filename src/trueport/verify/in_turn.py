@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.diagnostics.spelling import EXPORT, option, told
 from trueport.examine.run import call_eagerly
 from trueport.examine.state import Snapshot
 from trueport.verify.faults.evidence import ComparedCall
@@ -134,7 +135,13 @@ class _InTurn:
             message=f"call {len(calls)} differs from eager, which remembers the calls before: "
             f"forward writes {self.names}, {lost}",
             seen=(f"calls: {_words(sequence)}", f"{earlier}; then {plain.message}", *self._evidence(calls)),
-            fix="make the state an argument and a result; `trueport export --state inputs-outputs` does",
+            fix=told(
+                "make the state an argument and a result; ",
+                EXPORT,
+                " with ",
+                option("state", "inputs-outputs"),
+                " does",
+            ),
         )
 
     def _evidence(self, calls: Sequence[ComparedCall]) -> tuple[str, ...]:

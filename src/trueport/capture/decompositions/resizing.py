@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from trueport.capture.decompositions.pooling import each_axis
 from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.diagnostics.spelling import option, told
 
 aten = torch.ops.aten
 Sizes = Sequence[Any]
@@ -50,7 +51,7 @@ def _by_traced_factor(
         how = "antialias=True" if antialias else f"mode={mode!r}"
         raise CannotBeCarried(
             f"interpolate({how}) by a factor that is known only when the model runs",
-            "use mode='bilinear' or 'nearest', or list the factor in constants=",
+            told("use mode='bilinear' or 'nearest', or fix the factor: ", option("constants", ...)),
         )
     for axis, factor in enumerate(each_axis(scale_factor, input.dim() - 2), 2):
         length: Any = torch.sym_max(math.floor(input.shape[axis] * factor), 0)

@@ -20,6 +20,7 @@ from trueport.capture.recording.weights import MemoryKey, memory_key
 from trueport.capture.stops.restarts import Restarting
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.diagnostics.spelling import option, told
 from trueport.source import Place
 
 REPLACED = "replaced"
@@ -93,7 +94,12 @@ def settle_state(tracer: Tracer, snapshot: AttributeSnapshot, choice: StateMode,
         each.told(
             Severity.ERROR,
             f"forward writes `{each.name}`, and an ONNX model keeps nothing between calls",
-            'state="inputs-outputs" makes it an input and an output; state="frozen" keeps its present value',
+            told(
+                option("state", "inputs-outputs"),
+                " makes it an input and an output; ",
+                option("state", "frozen"),
+                " keeps its present value",
+            ),
         )
         for each in written
     ]
@@ -165,7 +171,9 @@ def _attributes(names: list[str], choice: StateMode, model: torch.nn.Module) -> 
             message=f"forward sets `{name}`, which the graph does not keep",
             place=where_set(model, name),
             severity=Severity.NOTE,
-            fix='pass state="frozen" to say that no later call depends on it' if choice is StateMode.REFUSE else "",
+            fix=told("pass ", option("state", "frozen"), " to say that no later call depends on it")
+            if choice is StateMode.REFUSE
+            else "",
             facts={"state": name, "kind": "attribute"},
         )
         for name in names

@@ -32,6 +32,7 @@ from trueport.capture.recording.writes import Writes
 from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.demand import Demand
 from trueport.capture.values.disagreement import Disagreement
+from trueport.diagnostics.spelling import option, told
 from trueport.source import Place
 from trueport.torch_internals import (
     FakeTensor,
@@ -99,7 +100,10 @@ class Tracer(Recording):
         if kwargs.get("generator") is not None:
             raise CannotBeCarried(
                 "random numbers are drawn here from a generator of their own, which no ONNX operator can follow",
-                'draw them before, and make them a buffer or an input; or leave the generator out, with random="onnx"',
+                told(
+                    "draw them before, and make them a buffer or an input; or leave the generator out, with ",
+                    option("random", "onnx"),
+                ),
             )
         way = self._ways.of(op, meets_complex((*args, *kwargs.values())))
         if way is Treatment.LIFT:

@@ -28,7 +28,8 @@ from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
 from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
-from trueport.diagnostics.rules.tp901_our_fault import OurFault
+from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
+from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError
 from trueport.source import Place, Where
 from trueport.torch_internals import (
@@ -135,7 +136,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
         place=place,
-        fix="eager runs this line, so this is a limit of trueport: please report it with the line and the message",
+        fix=report_it(": eager runs this line"),
     )
 
 
@@ -235,7 +236,7 @@ def _instead_of_a_plain_number(text: str) -> str:
         return "leave out what is only printed, or print it after the model has run"
     if "unhashable" in text:
         return "a dict or a set needs a plain key: decide with `if`, or keep the values in a tensor and index that"
-    return "compute with it in torch, or pass it as an argument and list it in constants="
+    return told("compute with it in torch, or pass it as an argument and fix that: ", option("constants", ...))
 
 
 def _loop_on_a_value(place: Place) -> Diagnostic | None:

@@ -1,6 +1,24 @@
+import importlib.metadata
 from dataclasses import dataclass
 
 from trueport.diagnostics.base import Diagnostic
+
+
+def where_to_report() -> str:
+    """The address of the issues, as the installed package names it; empty where it names none."""
+    try:
+        named = importlib.metadata.metadata("trueport").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    addresses = dict(each.split(", ", 1) for each in named if ", " in each)
+    return next((addresses[label] for label in ("Issues", "Source", "Homepage") if label in addresses), "")
+
+
+def report_it(what: str = "") -> str:
+    """The way out of a bug of ours."""
+    address = where_to_report()
+    at = f" at {address}" if address else " to its authors"
+    return f"this is a bug of trueport, not a fault of your model: please report it{at}{what}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +32,7 @@ class OurFault(Diagnostic):
     ## Example
     ```text
     error[TP901]: trueport failed while lowering: KeyError: 's0'
-       = fix:   please report it, with the model or the smallest part of it that shows this
+       = fix:   this is a bug of trueport, not a fault of your model: please report it at https://…/issues
     ```
 
     ## Mended
@@ -23,9 +41,10 @@ class OurFault(Diagnostic):
     ```
 
     ## Fix
-    Please report it with the text of this message and, if you can, the model. The command line writes a
-    file to the temporary folder that holds what a report needs (versions, the command, the traceback,
-    nothing of the model) and prints where it is; `--debug` prints the traceback at once.
+    Please report it at the address that the finding names, with the model or the smallest part of it that
+    shows this, if you can. The command line writes a file to attach to the temporary folder, and prints where
+    it is: it holds the versions, the command, the finding and the traceback, and nothing of the model's weights
+    and inputs. `--debug` prints the traceback at once.
     """
 
     code = "TP901"

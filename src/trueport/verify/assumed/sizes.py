@@ -24,6 +24,7 @@ from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
 from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
 from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
+from trueport.diagnostics.spelling import option, told
 from trueport.load.job import FreeSize, Job, sizes_in
 from trueport.torch_internals.expressions import truth_at, with_sizes
 from trueport.verify.inputs.draw import draw
@@ -224,7 +225,9 @@ def _number_frozen(graph: Graph, assumption: SizeAssumption) -> Diagnostic:
         message=f"the number `{name}` decides here what runs, and would be baked in",
         place=assumption.place,
         label=f"taken as: {readable(graph, assumption)}",
-        fix=f'pass constants=["{name}"] to fix its value, or compute with it instead of deciding by it',
+        fix=told(
+            "pass ", option("constants", [name]), " to fix its value, or compute with it instead of deciding by it"
+        ),
         facts={"number": name},
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from trueport.capture.effects.state import REPLACED, StateMode
 from trueport.diagnostics.base import Diagnostic, Label, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
+from trueport.diagnostics.spelling import option, told
 from trueport.examine import Examined, remembers
 from trueport.load.job import Job
 
@@ -44,7 +45,11 @@ def _judged(finding: StateWritten, examined: Examined, matters: bool | None) -> 
             message=f"{finding.message}; it is another one after every call, and forward looks at it",
             place=finding.place,
             also=(Label(read, "reads it"),),
-            fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
+            fix=told(
+                "pass ",
+                option("state", "frozen"),
+                " to export the model as it is now, or make it an argument and a result",
+            ),
             facts=finding.facts,
         )
     if matters and not finding.is_error:
@@ -52,7 +57,11 @@ def _judged(finding: StateWritten, examined: Examined, matters: bool | None) -> 
             message=f"{finding.message}; and what a call gives depends on the calls before it",
             place=finding.place,
             seen=("eager: another input first, then the example again, gave another result",),
-            fix='pass state="frozen" to export the model as it is now, or make it an argument and a result',
+            fix=told(
+                "pass ",
+                option("state", "frozen"),
+                " to export the model as it is now, or make it an argument and a result",
+            ),
             facts=finding.facts,
         )
     return finding

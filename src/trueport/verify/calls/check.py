@@ -22,6 +22,7 @@ from enum import IntEnum
 from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp812_call_differs import CallDiffers
+from trueport.diagnostics.spelling import VALUES, told
 from trueport.lower.lower import CustomTable
 from trueport.verify.calls.call import Call, calls_of
 from trueport.verify.calls.edges import Level
@@ -162,7 +163,7 @@ def _finding(call: Call, shown: Shown, severity: Severity) -> Diagnostic:
         place=call.node.place,
         label=f"calls {_name(call)}",
         seen=(f"operands: {shown.operands}", *rare),
-        fix="mend the translation if it is yours; if such values never come, declare their range with `@low..high`",
+        fix=told("mend the translation if it is yours; if such values never come, declare their range: ", VALUES),
         facts={"operator": str(call.op), "operands": shown.operands, "eager": shown.eager, "runtime": shown.runtime},
         severity=severity,
     )

@@ -14,6 +14,7 @@ from trueport.capture.replay import Replay
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
+from trueport.diagnostics.spelling import option, told
 from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.decisions.regions import Alone, RegionRecording, alone
@@ -169,7 +170,7 @@ def _not_reached(site: Site, way: Way, agreed: int, tried: bool) -> Diagnostic:
         place=_place(site),
         label="never ran" if site.kind.is_loop else f"never {way_words(site, way)}",
         seen=(f"by itself it agrees on {agreed} sets of values" if agreed else alone,),
-        fix="give an example that goes this way, or search longer with thorough=True",
+        fix=told("give an example that goes this way, or search longer with ", option("thorough", True)),
         severity=Severity.NOTE if agreed else None,
     )
 

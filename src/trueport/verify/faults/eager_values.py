@@ -125,8 +125,8 @@ class Recogniser:
             return None
         with temporary.folder() as folder:
             try:
-                tapped = _tapped(self.path, Path(folder, "tapped.onnx"))
-                with self.worker.load(tapped, self.limits, Optimisation.NONE) as loaded:
+                whole = tapped(self.path, Path(folder, "tapped.onnx"))
+                with self.worker.load(whole, self.limits, Optimisation.NONE) as loaded:
                     return [_by_shape(loaded.run(self.feed(values))) for values in inputs]
             except (WorkerFailure, OSError, ValueError):
                 return None
@@ -157,7 +157,7 @@ def _by_shape(outputs: Mapping[str, Any]) -> dict[tuple[int, ...], list[TensorDa
     return found
 
 
-def _tapped(path: Path, target: Path) -> Path:
+def tapped(path: Path, target: Path) -> Path:
     """A copy of the file in which every value of the outermost graph is an output."""
     model = onnx.load(path, "protobuf")
     outputs = {output.name for output in model.graph.output}

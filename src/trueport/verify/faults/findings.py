@@ -16,6 +16,7 @@ from trueport.diagnostics.rules.tp806_runtime_hang import RuntimeHang
 from trueport.diagnostics.rules.tp807_runtime_crash import RuntimeCrash
 from trueport.diagnostics.rules.tp808_runtime_out_of_memory import RuntimeOutOfMemory
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
+from trueport.diagnostics.spelling import EXPORT, VALUES, option, size_range, told
 from trueport.source import Place
 from trueport.verify.judging.compare import Difference, DifferenceKind
 from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
@@ -24,7 +25,9 @@ EXAMPLE = "the example"
 LOADING = "loading the model"
 _REPORT = "mend the translation if it is your own; otherwise please report it with the model"
 _WAYS_OUT = {
-    FailureKind.CANNOT_LOAD: "write it with operators that the runtime has; if yours brings this one, verify=False",
+    FailureKind.CANNOT_LOAD: told(
+        "write it with operators that the runtime has; if yours brings this one: ", option("verify", False)
+    ),
     FailureKind.REFUSES_INPUT: "if such inputs never come, declare the range of the size; otherwise please report it",
     FailureKind.HANG: "declare smaller sizes if the model is that slow; otherwise try another onnxruntime",
     FailureKind.CRASH: "write the line in another way, or try another onnxruntime, where this should be reported",
@@ -61,7 +64,7 @@ def failure_found(
     }[failure.kind]
     fix = _WAYS_OUT[failure.kind]
     if "is not a registered function/op" in reason:
-        fix = "a runtime that has this operator must check the model; export it with verify=False"
+        fix = told("a runtime that has this operator must check the model; export it with ", option("verify", False))
     return rule(message=message, seen=seen, place=place, fix=fix)
 
 
@@ -75,7 +78,7 @@ def empty_refused(
         message=f"ONNX Runtime cannot run {names}, which eager accepts: {_runtime_reason(failure.detail)}",
         seen=seen,
         place=place,
-        fix=f'declare that it is never empty: Dim("{sizes[0]}", min=1)',
+        fix=told("declare that it is never empty: ", size_range(sizes[0], 1)),
         facts={"empty": sizes[0]},
         severity=Severity.WARNING,
     )
@@ -91,14 +94,14 @@ def below_promised(finding: Diagnostic, sizes: Sequence[str], promised: int) -> 
             f"torch.export takes {names} to be {promised} or more, and so this is a warning",
             *finding.seen[1:],
         ),
-        fix=f'if smaller sizes come, export with `trueport export`; Dim("{sizes[0]}", min=1) makes this an error',
+        fix=told("if smaller sizes come, export with ", EXPORT, "; ", size_range(sizes[0], 1), " makes this an error"),
         severity=Severity.WARNING,
     )
 
 
 def empty_differs(found: Diagnostic, sizes: Sequence[str]) -> Diagnostic:
     """A difference of two results that have no element, in their shape."""
-    fix = f'declare that it is never empty: Dim("{sizes[0]}", min=1)'
+    fix = told("declare that it is never empty: ", size_range(sizes[0], 1))
     return replace(found, severity=Severity.WARNING, fix=fix, facts={"empty": sizes[0]})
 
 
@@ -159,7 +162,12 @@ def example_undecided(why: str, share: float) -> Diagnostic:
     """The example is what the user goes by. Where rounding decides over much of it, there is no verdict to give."""
     return NotVerified(
         message=f"on the example itself, {share:.1%} of an output cannot be told right from wrong: {why}",
-        fix="give an example on which eager's own answer is firm; or say how far an output may be off: rtol=, atol=",
+        fix=told(
+            "give an example on which eager's own answer is firm; or say how far an output may be off: ",
+            option("rtol", ...),
+            ", ",
+            option("atol", ...),
+        ),
         severity=Severity.ERROR if share > _MUCH else Severity.WARNING,
     )
 
@@ -172,7 +180,7 @@ def equal_with_autograd(inputs: int) -> Diagnostic:
     return NotVerified(
         message=f"on {inputs} inputs the file gives what eager gives with autograd on; without it, torch takes another"
         " path and gives something else",
-        fix="export with `trueport export`, which follows eager as inference runs it: under torch.no_grad()",
+        fix=told("export with ", EXPORT, ", which follows eager as inference runs it: under torch.no_grad()"),
     )
 
 
@@ -189,7 +197,7 @@ def mostly_undecided(undecided: int, decided: int) -> Diagnostic:
     return NotVerified(
         message=f"{decided} inputs agree; on {undecided} others rounding alone may explain the difference, which"
         " proves nothing",
-        fix="declare the range of values that the inputs take, as in `x:Bx4@0..1`",
+        fix=told("declare the range of values that the inputs take: ", VALUES),
     )
 
 
@@ -198,7 +206,7 @@ def hardly_checked(refused: int, undecided: tuple[str, ...], tried: int) -> Diag
     return NotVerified(
         message="the model agrees with eager on the example, and could be compared on no other input",
         seen=(f"eager refused {refused} of {tried} other inputs", *undecided[:3]),
-        fix="declare the range of values that the inputs take, as in `ids:BxS:i64@0..999`",
+        fix=told("declare the range of values that the inputs take: ", VALUES),
     )
 
 

@@ -99,13 +99,14 @@ class Investigation:
         fix = None if diverged is None else diverged.fix
         facts = (small, *begins, *self._kept(shown), *where, *how_many, *self._whose_fault(shown))
         place = (diverged.place if diverged is not None else None) or self._frozen_at(outcome)
-        return [
+        found = [
             replace(
                 difference_found(name, verdict.difference, on, facts, place or self._made_at(name), fix), facts=lost_at
             )
             for name, verdict in zip(self.comparer.output_names, shown.verdicts, strict=True)
             if verdict.difference is not None
         ]
+        return _told_once(found)
 
     def _agreeing_others(self) -> list[Candidate]:
         """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
@@ -191,6 +192,19 @@ class Investigation:
         )
         self.kept = told.folder
         return (told.words,)
+
+
+def _told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Several outputs that differ on one input have one cause, as far as anybody can tell: the first is the finding,
+    and the others are among what was seen."""
+    told: dict[type[Diagnostic], list[Diagnostic]] = {}
+    for each in found:
+        told.setdefault(type(each), []).append(each)
+    kept = []
+    for first, *others in told.values():
+        more = (f"also: {'; '.join(each.message for each in others)}",) if others else ()
+        kept.append(replace(first, seen=(*first.seen[:1], *more, *first.seen[1:])))
+    return kept
 
 
 def _fails_alike(one: InputOutcome, other: InputOutcome) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.diagnostics.spelling import option, told
 from trueport.errors import UsageError
 
 
@@ -13,8 +14,10 @@ def no_process(why: Exception) -> UsageError:
         [
             UsageFault(
                 message=f"the check needs a process of its own, and none can be started: {said}",
-                fix="raise the limits (`ulimit -u`, `ulimit -v`, those of the container), or export unchecked with"
-                " --no-verify (verify=False)",
+                fix=told(
+                    "raise the limits (`ulimit -u`, `ulimit -v`, those of the container), or export unchecked with ",
+                    option("verify", False),
+                ),
             )
         ]
     )
