@@ -23,7 +23,7 @@ from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
 from trueport.lower.forms import PLAIN, Asked, older_form
-from trueport.lower.noted import MODULE, SOURCE
+from trueport.lower.noted import MODULE, OP, SOURCE
 from trueport.lower.scope import DEEPEST, NestedTooDeep, Scope, Shelf
 from trueport.lower.signature import SchemaSlot, Signature, signature_of
 from trueport.lower.sizes import AnySize, Sizes
@@ -390,7 +390,7 @@ def _metadata(node: Node) -> dict[str, str]:
 
 
 def _written(op: str, place: Place) -> dict[str, str]:
-    found = {"trueport.op": op}
+    found = {OP: op}
     if place.where is not None:
         found[SOURCE] = str(place.where)
     if place.module:

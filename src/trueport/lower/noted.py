@@ -16,7 +16,7 @@ from trueport.capture.graph import Graph
 from trueport.load.job import Job
 from trueport.source import Place, SourceRoots, Where
 
-SOURCE, MODULE = "trueport.source", "trueport.module"
+SOURCE, MODULE, OP = "trueport.source", "trueport.module", "trueport.op"
 
 
 def noted_place(notes: MutableMapping[str, str]) -> Place | None:

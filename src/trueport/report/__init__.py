@@ -1,5 +1,6 @@
 """What trueport tells people and programs: the report as data, and its renderings. Never imports torch."""
 
+from trueport.report.graph import GraphSummary, NodeSummary
 from trueport.report.model import (
     SUFFIXES,
     CallsSummary,
@@ -17,6 +18,8 @@ __all__ = [
     "CallsSummary",
     "CheckedInput",
     "DecisionSummary",
+    "GraphSummary",
+    "NodeSummary",
     "Report",
     "SizeSummary",
     "TensorSummary",

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.report.graph import GraphSummary
 from trueport.report.json import SCHEMA, dumped, plain
 from trueport.source import Where
 
@@ -65,6 +66,8 @@ class CheckedInput:
     verdict: Verdict
     worst_error: float | None = None
     allowed: float | None = None
+    by_output: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By output, its largest difference, and what was allowed there."""
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
@@ -164,6 +167,8 @@ class Report:
     """Whether the model was run and compared; False with `verify=False`, and when an earlier stage stopped."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    graph: GraphSummary | None = field(default=None, repr=False, metadata={"json": False})
+    """The exported graph, for the page. Not in the JSON: programs read the model itself."""
 
     @property
     def ok(self) -> bool:
@@ -213,3 +218,9 @@ class Report:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from trueport.report.html import report_fragment
+
+        return report_fragment(self)
