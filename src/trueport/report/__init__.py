@@ -1,15 +1,14 @@
 """What trueport tells people and programs: the report as data, and its renderings. Never imports torch."""
 
+from trueport.report.checked import CheckedInput, Verdict
 from trueport.report.graph import GraphSummary, NodeSummary
 from trueport.report.model import (
     SUFFIXES,
     CallsSummary,
-    CheckedInput,
     DecisionSummary,
     Report,
     SizeSummary,
     TensorSummary,
-    Verdict,
     Way,
 )
 

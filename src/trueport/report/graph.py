@@ -1,4 +1,4 @@
-"""The exported graph as the report holds it: which nodes there are, what they read and write, and where each comes from.
+"""The exported graph as the report holds it: its nodes, what they read and write, and where each comes from.
 
 Plain data, for a picture of the graph. It holds no weights, and no more of a constant than its first few numbers.
 """

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trueport.report.model import CheckedInput, Verdict
+from trueport.report.checked import CheckedInput, Verdict
 
 WIDTH = 340
 LEFT, RIGHT = 92, 14
@@ -20,7 +20,7 @@ _SMALLEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Dot:
     """A dot: where it is, how large, and what it says when pointed at."""
 
     x: float
@@ -35,7 +35,7 @@ class Row:
 
     name: str
     y: float
-    marks: tuple[Mark, ...]
+    dots: tuple[Dot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ def sizes_tried(checks: Sequence[CheckedInput]) -> Plot | None:
 
     rows = [
         [
-            Mark(at(size), _radius(count), f"{name} = {size}: {_inputs(count)}", (name, size) not in bad)
+            Dot(at(size), _radius(count), f"{name} = {size}: {_inputs(count)}", (name, size) not in bad)
             for size, count in sorted(counts.items())
         ]
         for name, counts in tried.items()
     ]
-    ticks = [(0, 0), *((4**power, power) for power in range(0, 16) if 4**power <= most)]
-    return Plot(tuple(_rows(tried, rows)), tuple((at(size), str(size)) for size, _ in ticks))
+    ticks = [0, *(4**power for power in range(16) if 4**power <= most)]
+    return Plot(tuple(_rows(tried, rows)), tuple((at(size), str(size)) for size in ticks))
 
 
 def differences(checks: Sequence[CheckedInput]) -> Plot | None:
     """By output, the largest difference on each input, as a part of what is allowed there."""
-    found: dict[str, list[Mark]] = {}
+    found: dict[str, list[Dot]] = {}
     for one in checks:
         for name, (error, allowed) in one.by_output.items():
             told = f"{name}, {one}: difference {error:.2g}, allowed {allowed:.2g}"
-            found.setdefault(name, []).append(Mark(_part(error, allowed), 4, told, _is_good(one)))
+            found.setdefault(name, []).append(Dot(_part(error, allowed), 4, told, _is_good(one)))
     if not found:
         return None
     ticks = [(_x(0), "equal"), *((_part(10.0**power, 1.0), f"1e{power}") for power in (-4, -2)), (_x(1), "allowed")]
@@ -97,8 +97,8 @@ def bars(seconds: Mapping[str, float]) -> list[tuple[str, float, float]]:
     return [(name, took, max(1.0, room * took / most)) for name, took in seconds.items()]
 
 
-def _rows(names: Mapping[str, object], marks: Sequence[Sequence[Mark]]) -> Iterator[Row]:
-    for index, (name, row) in enumerate(zip(names, marks, strict=True)):
+def _rows(names: Mapping[str, object], dots: Sequence[Sequence[Dot]]) -> Iterator[Row]:
+    for index, (name, row) in enumerate(zip(names, dots, strict=True)):
         yield Row(name, ROW * index + ROW / 2, tuple(row))
 
 
