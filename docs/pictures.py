@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -28,7 +29,7 @@ def finding() -> str:
     from model import Fixed
 
     report = trueport.check(Fixed(), (torch.randn(2, 4),), dynamic_shapes={"x": {0: "N"}})
-    console = Console(record=True, width=100, file=open(os.devnull, "w"), force_terminal=True)
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
     console.print("$ trueport check model.py:Fixed -i x:Nx4\n", style="bold", highlight=False)
     print_to(console, report_lines(report, 96))
     drawn = console.export_svg(title="trueport", theme=MONOKAI, unique_id="finding")

@@ -8,12 +8,7 @@ import trueport
 program = trueport.export(Net(), (torch.randn(2, 3),), "net.onnx", dynamic_shapes={"x": {0: "batch"}})
 x = torch.randn(7, 3)
 print("equal on another batch:", torch.allclose(program(x), Net()(x), atol=1e-6))
-print(
-    "checked on",
-    len(program.report.checks),
-    "inputs, worst difference within",
-    max(c.allowed for c in program.report.checks),
-)
+print("checked on", len(program.report.checks), "inputs")
 program.report.save("report.html")
 
 try:

@@ -15,7 +15,7 @@ import trueport
 from examples.tour.__main__ import Command, journeys, missing, travel
 from tests.release.installed import PROJECT, TRY, build, install, names_in
 
-SAMPLE = (1, 7, 13)
+SAMPLE = (1, 7, 14)
 """Of each kind one: without torch, and a check. All of them would take minutes: `make tour`."""
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.report import CheckedInput, DecisionSummary, GraphSummary, NodeSummary, Report, Verdict, Way
 from trueport.report.html import report_html
 from trueport.report.plots import WIDTH, differences, sizes_tried
-from trueport.source import Where
+from trueport.source import Place, Where
 
 MODEL = "import torch\n\n\ndef forward(x):\n    if x.sum() > 0:\n        x = x + 1\n    return x @ x  # </script>\n"
 
@@ -80,6 +81,23 @@ def test_a_line_that_may_not_be_read_is_not_shown(file: Path) -> None:
     node = NodeSummary("Add", "add", (), ("y",), where=Where(str(file), 6, readable=False))
     page = report_html(Report(model="Net", graph=GraphSummary("main", (), ("y",), (node,))))
     assert "x = x + 1" not in page
+
+
+def test_without_lines_on_the_nodes_no_source_is_shown(file: Path) -> None:
+    """`--no-source`: what is written goes to others."""
+    node = NodeSummary("Add", "add", (), ("y",), "layer")
+    decided = small_report(file).decisions
+    page = report_html(
+        Report(model="Net", verified=True, decisions=decided, graph=GraphSummary("m", (), ("y",), (node,)))
+    )
+    assert "x = x + 1" not in page
+
+
+def test_a_refused_model_is_shown_with_its_lines(file: Path) -> None:
+    found = StateWritten(message="`calls` is written", place=Place((Where(str(file), 6),)))
+    page = report_html(Report(model="Net", diagnostics=(found,)))
+    assert 'href="#L0-6"' in page
+    assert "def forward(x):" in page
 
 
 def test_of_a_long_file_only_what_is_near_is_shown(tmp_path: Path) -> None:

@@ -172,13 +172,13 @@ def _kept(count: int, used: set[int]) -> list[int]:
 
 
 def _places(report: Report) -> Iterator[Where]:
-    for one in report.diagnostics:
-        if one.where:
-            yield one.where
-        yield from (label.where for label in one.also)
-    yield from (one.where for one in report.decisions)
+    """Of an exported model the lines of its nodes: they have none where the user wants no source in what is written."""
     if report.graph is not None:
         yield from (node.where for node in _nodes(report.graph) if node.where is not None)
+        return
+    for one in report.diagnostics:
+        yield from [one.where] if one.where else []
+        yield from (label.where for label in one.also)
 
 
 def _nodes(graph: GraphSummary) -> Iterator[NodeSummary]:
