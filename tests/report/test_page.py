@@ -98,6 +98,7 @@ def test_a_refused_model_is_shown_with_its_lines(file: Path) -> None:
     page = report_html(Report(model="Net", diagnostics=(found,)))
     assert 'href="#L0-6"' in page
     assert "def forward(x):" in page
+    assert '<li id="L0-6" class="found">' in page
 
 
 def test_of_a_long_file_only_what_is_near_is_shown(tmp_path: Path) -> None:

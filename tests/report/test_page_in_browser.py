@@ -14,8 +14,9 @@ import pytest
 
 from tests.report.test_page import MODEL, small_report
 from tests.test_hostile_names import hostile_report
+from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.report import GraphSummary, NodeSummary, Report
-from trueport.source import Where
+from trueport.source import Place, Where
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -170,6 +171,32 @@ def test_everything_can_be_done_with_keys(page: Any) -> None:
     assert page.execute_script("return document.querySelector('#canvas > g').getAttribute('transform')") != before
     active = page.execute_script("return document.getElementById('canvas').getAttribute('aria-activedescendant')")
     assert page.find_element("id", active).get_attribute("aria-label").startswith("control If")
+
+
+def test_the_source_begins_where_the_finding_is(shown: Open, tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("x = 1\n" * 300)
+    found = StateWritten(message="written", place=Place((Where(str(file), 200),)))
+    page = shown(Report(model="Net", diagnostics=(found,)))
+    page.find_element("partial link text", "model.py:200").click()
+    inside = page.execute_script(
+        "const list = document.querySelector('.source').getBoundingClientRect();"
+        "const line = document.querySelector('li.found').getBoundingClientRect();"
+        "return list.top <= line.top && line.bottom <= list.bottom"
+    )
+    assert inside
+
+
+def test_the_picture_fills_the_window_and_goes_back(page: Any) -> None:
+    def height() -> int:
+        return int(page.execute_script("return document.getElementById('canvas').getBoundingClientRect().height"))
+
+    before, button = height(), page.find_element("id", "wide")
+    button.click()
+    assert button.text == "Small"
+    assert page.execute_script("return document.getElementById('picture').getBoundingClientRect().top") == 0
+    button.click()
+    assert (height(), button.text) == (before, "Large")
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

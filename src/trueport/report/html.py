@@ -54,6 +54,7 @@ def report_html(report: Report) -> str:
         unchecked=list(_unchecked(report)),
         good=(Verdict.EQUAL, Verdict.ALIKE),
         sources=list(sources.values()),
+        found={_anchor(one.where, places) for one in report.diagnostics},
         anchor=lambda where: _anchor(where, places),
         path=shown_path,
         plots=plots,

@@ -24,7 +24,13 @@
   });
 
   const data = JSON.parse(byId("data").textContent);
-  const ready = () => { root.dataset.ready = String(Math.round(performance.now())); };
+  const ready = () => {
+    for (const list of document.querySelectorAll(".source")) {   // begin at the first line that matters
+      const first = list.querySelector("li.found") ?? list.querySelector("button")?.closest("li");
+      if (first) list.scrollTop = first.offsetTop - 60;
+    }
+    root.dataset.ready = String(Math.round(performance.now()));
+  };
   if (!data.graph) { ready(); return; }
 
   // Boxes: the graph as a tree. A module, the bodies of an If, and long runs of nodes are boxes that fold.
@@ -695,6 +701,7 @@
   function enlarge() {
     const wide = byId("picture").classList.toggle("wide");
     byId("wide").setAttribute("aria-pressed", String(wide));
+    byId("wide").textContent = wide ? "Small" : "Large";
     canvas.focus({ preventScroll: true });
   }
   byId("fold").addEventListener("click", () => foldAll(true));
@@ -704,10 +711,6 @@
   byId("fit").addEventListener("click", fit);
   byId("wide").addEventListener("click", enlarge);
 
-  for (const list of document.querySelectorAll(".source")) {   // begin at the first line that is in the graph
-    const first = list.querySelector("button")?.closest("li");
-    if (first) list.scrollTop = first.offsetTop - 60;
-  }
   openSome();
   settle();
   fit();
