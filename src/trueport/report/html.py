@@ -25,7 +25,7 @@ from trueport.report.frame import shown_path
 from trueport.report.graph import GraphSummary, NodeSummary
 from trueport.report.model import CallsSummary, Report, Verdict
 from trueport.report.order import grouped
-from trueport.report.text import diagnostic_text, headline, tally
+from trueport.report.text import diagnostic_text, headline
 from trueport.source import Where, visible
 
 _WHOLE = 1500
@@ -43,12 +43,12 @@ class _SourceFile:
 
 def report_html(report: Report) -> str:
     """The report as a page. Everything that came from the user's model is escaped, as HTML and for the eye."""
-    sources = _sources(report)
+    verdict, sources = headline(report), _sources(report)
     places = {file: index for index, file in enumerate(sources)}
     return _template("page.html.jinja").render(
         report=report,
-        verdict=headline(report),
-        tally=tally(report.checks, report.undecided),
+        verdict=verdict,
+        tally=verdict[2][0].strip() if len(verdict) > 2 else f"compared on {len(report.checks)} inputs",
         rendered=diagnostic_text,
         told=grouped(report.diagnostics),
         unchecked=list(_unchecked(report)),
