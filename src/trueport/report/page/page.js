@@ -227,7 +227,7 @@
   function measure(box) {
     if (!box.open) {
       const [first, second] = box.texts ??= texts(box);
-      box.w = Math.max(72, Math.ceil(Math.max(first.length * LETTER, second.length * 6.4)) + 22);
+      box.w = Math.max(72, Math.ceil(Math.max((first.length + (box.folds ? 2 : 0)) * LETTER, second.length * 6.4)) + 22);
       box.h = second ? 40 : 28;
       return;
     }
@@ -605,6 +605,8 @@
         const text = haystack.get(box);
         if (words.every((word) => text.includes(word))) hits.push(box);
       }
+      const meant = (box) => Number(box.label.toLowerCase() !== words.join(" "));   // what is called so comes first
+      hits.sort((a, b) => meant(a) - meant(b));
       lit = new Set(hits);
       list(hits.length ? `${hits.length} found` : "Nothing found", hits);
     } else describe();
