@@ -32,7 +32,7 @@ def small_report(file: Path) -> Report:
     other = GraphSummary("else_branch", (), ("z",), (NodeSummary("Identity", "same", ("x",), ("z",), "", at(5)),))
     nodes = (
         NodeSummary("Constant", "one", (), ("one",), "", at(6), constant="1"),
-        NodeSummary("ReduceSum", "sum", ("x",), ("s",), "norm", at(5), "aten.sum.default"),
+        NodeSummary("ReduceSum", "sum_before_if", ("x",), ("s",), "norm", at(5), "aten.sum.default"),
         NodeSummary("Greater", "greater", ("s", "one"), ("c",), "norm", at(5)),
         NodeSummary("If", "if", ("c",), ("r",), "", at(5), bodies=(arm, other)),
         NodeSummary("MatMul", "matmul", ("r", "r"), ("out",), "layers.0", at(7), "aten.mm.default"),

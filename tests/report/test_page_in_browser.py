@@ -151,7 +151,7 @@ def test_search_unfolds_what_it_finds(page: Any) -> None:
     assert "node MatMul" in labels(page)
     assert side(page).startswith("MatMul")
     keys(page, "ESCAPE", "/")
-    keys(page, *"if", "ENTER")  # of all that has these letters (`Identity`), what is called so
+    keys(page, *"if", "ENTER")  # `sum_before_if` has these letters too, and comes earlier
     assert side(page).startswith("If")
     keys(page, "ESCAPE", "/")
     keys(page, *"nowhere")
