@@ -8,7 +8,7 @@ INTERPRETER := $(if $(filter 3.%,$(PYTHON)),python3,$(PYTHON))
 # One thread per process: the tests run two processes, and small models do not gain from more.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench cases mutants sweep-ops sweep-edges fuzz soak large matrix matrix-lowest clean
+.PHONY: demo test dist tour docs lint format bench cases mutants sweep-ops sweep-edges fuzz soak large matrix matrix-lowest clean
 
 demo: $(READY)
 	$(BIN)/python -m examples.demo
@@ -68,6 +68,29 @@ fuzz: $(READY)
 # An hour or two; a part by itself with SOAK="--part kills"
 soak: $(READY)
 	$(BIN)/python -m benchmarks.soak $(SOAK)
+
+# Wheel and sdist, each installed into an empty venv and tried there; nothing is fetched.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m tests.release.installed dist
+
+# The twenty journeys of examples/tour on the installed wheel: some minutes. `make tour TOUR="3 8"` for some of them.
+tour: dist
+	$(BIN)/python -m examples.tour build/installed-whl/bin $(TOUR)
+
+# The site in build/site, from docs/ and what the code says of itself; the notebooks are run. In a venv of its own, which sees
+# the packages of .venv.
+docs: $(READY) build/docs-venv/ready
+	build/docs-venv/bin/python docs/site.py build/docs --execute
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/python -m mkdocs build -q
+
+build/docs-venv/ready: docs/requirements.lock
+	rm -rf build/docs-venv
+	$(BIN)/python -m venv build/docs-venv
+	cd build/docs-venv/lib/python3.*/site-packages && $(CURDIR)/$(BIN)/python -c \
+		'import sysconfig; print(sysconfig.get_path("purelib")); print("$(CURDIR)/src")' > packages.pth
+	build/docs-venv/bin/python -m pip install -q --no-deps -r docs/requirements.lock
+	@touch $@
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

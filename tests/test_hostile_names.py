@@ -25,9 +25,19 @@ from trueport.cli.main import main
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.load.targets import load_target
-from trueport.report import CheckedInput, DecisionSummary, Report, SizeSummary, TensorSummary, Verdict, Way
+from trueport.report import (
+    CheckedInput,
+    DecisionSummary,
+    GraphSummary,
+    NodeSummary,
+    Report,
+    SizeSummary,
+    TensorSummary,
+    Verdict,
+    Way,
+)
 from trueport.report.formats import FORMATS
-from trueport.report.html import report_html
+from trueport.report.html import report_fragment, report_html
 from trueport.source import Place, SourceRoots, Where
 from trueport.verify.faults.evidence import SCRIPT, ComparedCall, Evidence
 from trueport.verify.runtime.tensors import from_torch
@@ -59,14 +69,23 @@ def hostile_report(ok: bool) -> Report:
         inputs=(spoken(TensorSummary),),
         outputs=(spoken(TensorSummary),),
         free_sizes=(spoken(SizeSummary),),
-        checks=(CheckedInput({HARM: 2}, HARM, Verdict.EQUAL if ok else Verdict.DIFFERENT),),
+        checks=(
+            CheckedInput({HARM: 2}, HARM, Verdict.EQUAL if ok else Verdict.DIFFERENT, 1.0, 2.0, {HARM: (1.0, 2.0)}),
+        ),
+        graph=hostile_graph(),
         decisions=(DecisionSummary(where, HARM, HARM, (Way(HARM, 1),)),),
         seconds={HARM: 1.0},
         verified=True,
     )
 
 
-RENDERINGS = {**FORMATS, "html": report_html}
+def hostile_graph() -> GraphSummary:
+    inner = spoken(GraphSummary, nodes=(), inputs=(f"{HARM}2",))
+    node = spoken(NodeSummary, where=Where(HARM, 3, HARM, readable=False), bodies=(inner,))
+    return spoken(GraphSummary, nodes=(node,))
+
+
+RENDERINGS = {**FORMATS, "html": report_html, "notebook": report_fragment}
 
 
 @pytest.mark.parametrize("ok", [True, False], ids=["faithful", "different"])
@@ -88,15 +107,22 @@ def test_no_name_makes_a_line_that_looks_like_ours() -> None:
 
 
 def test_names_are_no_markup() -> None:
-    class Tags(HTMLParser):
-        found: typing.ClassVar[set[str]] = set()
+    def tags_of(page: str) -> tuple[list[str], list[str | None]]:
+        tags, ids = [], []
 
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            self.found.add(tag)
+        class Tags(HTMLParser):
+            def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+                tags.append(tag)
+                ids.append(dict(attrs).get("id"))
 
-    Tags().feed(report_html(hostile_report(ok=False)))
-    assert "script" not in Tags.found
-    assert {"table", "pre"} <= Tags.found
+        Tags().feed(page)
+        return tags, ids
+
+    tags, ids = tags_of(report_html(hostile_report(ok=False)))
+    assert tags.count("script") == 3  # the page's own: theme, data, picture
+    assert {"table", "pre", "svg"} <= set(tags)
+    assert ids.count("data") == 1
+    assert "script" not in tags_of(report_fragment(hostile_report(ok=False)))[0]
     shown, _, whole = FORMATS["markdown"](hostile_report(ok=False)).partition("<details>")
     assert not re.search(r"(?<!\\)<", shown)
     assert whole.count("\n```text\n") == 1

@@ -25,6 +25,7 @@ from trueport.lower.write import write, write_for_a_while, write_into
 from trueport.optimise.sequence import PassResult
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
+from trueport.report.html import report_fragment
 from trueport.rewrite.readable import readable
 from trueport.source import SourceRoots
 from trueport.temporary import Written
@@ -66,6 +67,11 @@ class Program:
         inputs, outputs = (", ".join(map(str, side)) for side in (report.inputs, report.outputs))
         checked = f"verified on {len(report.checks)} inputs" if report.verified else "not verified"
         return f"<Program {report.model}({inputs}) -> {outputs}; {report.nodes} nodes, opset {report.opset}, {checked}>"
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the signature, and what the report says."""
+        inputs, outputs = (", ".join(map(str, side)) for side in (self.report.inputs, self.report.outputs))
+        return report_fragment(self.report, f"{self.report.model}({inputs}) -> {outputs}")
 
     def save(
         self,

@@ -14,6 +14,7 @@ Each stage is a function of what the stages before it gave, and gives a frozen d
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import time
@@ -360,6 +361,11 @@ class Run:
         return _PATIENCE + 20 * self.watch.seconds["examine"]
 
     def _roots(self) -> SourceRoots:
+        return self._model_roots
+
+    @functools.cached_property
+    def _model_roots(self) -> SourceRoots:
+        """One for the whole run: it knows again what it noted, cells of a notebook too."""
         return source_roots(self.job.model, self.options.source_root)
 
 

@@ -17,6 +17,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.load.job import Job
 from trueport.load.values import spelt
+from trueport.picture import pictured
 from trueport.program import CarriedModel
 from trueport.report import (
     CallsSummary,
@@ -77,6 +78,7 @@ def report(
         **checked_facts(checked),
         seconds=dict(seconds),
         versions=installed_versions(),
+        graph=pictured(carried.model, roots),
     )
 
 
@@ -151,7 +153,7 @@ def _tolerance(checked: CheckResult, name: str) -> str:
 def _checked(each: AgreedInput, by_distribution: bool) -> CheckedInput:
     if by_distribution:
         return CheckedInput(each.sizes, each.family, Verdict.ALIKE)
-    return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst, each.allowed or None)
+    return CheckedInput(each.sizes, each.family, Verdict.EQUAL, each.worst, each.allowed or None, each.by_output)
 
 
 def _decision(decision: Decision) -> DecisionSummary:

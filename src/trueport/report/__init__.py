@@ -1,15 +1,15 @@
 """What trueport tells people and programs: the report as data, and its renderings. Never imports torch."""
 
+from trueport.report.checked import CheckedInput, Verdict
+from trueport.report.graph import GraphSummary, NodeSummary
 from trueport.report.model import (
     SUFFIXES,
     CallsSummary,
-    CheckedInput,
     DecisionSummary,
     PassSummary,
     Report,
     SizeSummary,
     TensorSummary,
-    Verdict,
     Way,
 )
 
@@ -18,6 +18,8 @@ __all__ = [
     "CallsSummary",
     "CheckedInput",
     "DecisionSummary",
+    "GraphSummary",
+    "NodeSummary",
     "PassSummary",
     "Report",
     "SizeSummary",

@@ -41,4 +41,4 @@ def plain(value: Any) -> Any:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return {each.name: plain(getattr(value, each.name)) for each in fields(value) if each.metadata.get("json", True)}

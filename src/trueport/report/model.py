@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
 from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.report.checked import CheckedInput as CheckedInput
+from trueport.report.checked import Verdict as Verdict
+from trueport.report.graph import GraphSummary
 from trueport.report.json import SCHEMA, dumped, plain
 from trueport.source import Where
 
@@ -41,34 +43,6 @@ class SizeSummary:
 
     def __str__(self) -> str:
         return f"{self.name} = {self.minimum}..{'' if self.maximum is None else self.maximum}"
-
-
-class Verdict(Enum):
-    """How ONNX Runtime's answer compares with eager's on one input."""
-
-    EQUAL = "equal"
-    ALIKE = "alike"  # random results, distributed as eager's
-    DIFFERENT = "different"
-    FAILED = "failed"  # no answer: refused, hung, crashed
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedInput:
-    """One input on which the exported model was compared with eager.
-
-    `worst_error` is the largest difference over all outputs, None where there was nothing to subtract; `allowed` is the
-    tolerance at that element.
-    """
-
-    sizes: Mapping[str, int]
-    family: str
-    verdict: Verdict
-    worst_error: float | None = None
-    allowed: float | None = None
-
-    def __str__(self) -> str:
-        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f"{sizes}; {self.family}" if sizes else self.family
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +157,8 @@ class Report:
     """Whether the model was run and compared; False with `verify=False`, and when an earlier stage stopped."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    graph: GraphSummary | None = field(default=None, repr=False, metadata={"json": False})
+    """The exported graph, for the page. Not in the JSON: programs read the model itself."""
 
     @property
     def ok(self) -> bool:
@@ -232,3 +208,9 @@ class Report:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from trueport.report.html import report_fragment
+
+        return report_fragment(self)

@@ -97,7 +97,7 @@ def diagnostics_lines(found: Iterable[Diagnostic], width: int | None = None) -> 
 
 def report_lines(report: Report, width: int | None = None) -> Iterator[Line]:
     """The whole report: the verdict, then the facts and the findings; where something is wrong, the findings first."""
-    yield _headline(report)
+    yield headline(report)
     if report.ok:
         yield from _fact_lines(report)
         if report.diagnostics:
@@ -119,7 +119,8 @@ def _fact_lines(report: Report) -> Iterator[Line]:
         yield ((f"  {head:<{width}}  ", "faint"), (_cut(text), ""))
 
 
-def _headline(report: Report) -> Line:
+def headline(report: Report) -> Line:
+    """The verdict: one word with its style, then the model, then what was compared."""
     if not report.ok:
         count = len(report.errors)
         if report.path:  # a file that is there already, and was compared
@@ -234,7 +235,7 @@ def diagnostics_text(found: Iterable[Diagnostic]) -> str:
 
 def headline_text(report: Report) -> str:
     """The verdict in one line."""
-    return _plain([_headline(report)])
+    return _plain([headline(report)])
 
 
 def report_text(report: Report) -> str:

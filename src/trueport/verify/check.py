@@ -336,7 +336,9 @@ class Check:
             self.other_path += outcome.other_path
             self.comparer.reference.tally.add(outcome.trail, candidate.is_telling)
             seconds = (outcome.eager_seconds, outcome.runtime_seconds)
-            self.checked.append(AgreedInput(candidate.sizes, family, outcome.elements, *outcome.worst, *seconds))
+            errors = outcome.errors(self.comparer.output_names)
+            told = (outcome.elements, *outcome.worst, *seconds, errors)
+            self.checked.append(AgreedInput(candidate.sizes, family, *told))
         elif not (
             self._is_empty(candidate, outcome)
             or self._is_shape_of_nothing(candidate, on, outcome)

@@ -25,6 +25,8 @@ class AgreedInput:
     allowed: float
     eager_seconds: float
     runtime_seconds: float
+    by_output: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By the name of an output, the largest error among its floats, and what was allowed there."""
 
     def __str__(self) -> str:
         return input_words(self.sizes, self.family)

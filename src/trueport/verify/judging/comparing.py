@@ -100,6 +100,10 @@ class InputOutcome:
         verdict = max(self.verdicts, key=lambda verdict: verdict.worst, default=Judgement(None))
         return verdict.worst, verdict.allowed
 
+    def errors(self, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+        """By output, its largest error, and what was allowed there."""
+        return {name: (each.worst, each.allowed) for name, each in zip(names, self.verdicts, strict=True)}
+
     @property
     def elements(self) -> int:
         return sum(count(value) for value in self.expected)

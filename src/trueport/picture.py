@@ -1,0 +1,88 @@
+"""The exported graph for the report: read from the ONNX model and the notes on its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from trueport.lower.noted import MODULE, OP, noted_place
+from trueport.report import GraphSummary, NodeSummary
+from trueport.source import SourceRoots, Where
+
+_SHOWN = 6
+"""Numbers of a constant that are told."""
+
+Read = Callable[[ir.Node], Where | None]
+
+
+def pictured(model: ir.Model, roots: SourceRoots | None) -> GraphSummary:
+    """The graph of a model of ours. `roots` are those of its notes; without them, no node has a line."""
+
+    def read(node: ir.Node) -> Where | None:
+        place = noted_place(node.metadata_props)
+        if roots is None or place is None or place.where is None:
+            return None
+        found = roots.find(place.where.file)
+        return Where(found or place.where.file, place.where.line, readable=found is not None)
+
+    return _graph(model.graph, read)
+
+
+def _graph(graph: ir.Graph, read: Read) -> GraphSummary:
+    values = [*graph.inputs, *graph.initializers.values(), *(out for node in graph for out in node.outputs)]
+    return GraphSummary(
+        graph.name or "",
+        tuple(value.name or "" for value in graph.inputs),
+        tuple(value.name or "" for value in graph.outputs),
+        tuple(_node(node, read) for node in graph),
+        {value.name or "": text for value in values if (text := _type(value))},
+    )
+
+
+def _node(node: ir.Node, read: Read) -> NodeSummary:
+    return NodeSummary(
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type,
+        node.name or "",
+        tuple("" if value is None else value.name or "" for value in node.inputs),
+        tuple(value.name or "" for value in node.outputs),
+        node.metadata_props.get(MODULE, ""),
+        read(node),
+        node.metadata_props.get(OP, ""),
+        _constant(node),
+        tuple(_graph(body, read) for body in _bodies(node)),
+    )
+
+
+def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def _constant(node: ir.Node) -> str:
+    if node.op_type != "Constant" or node.domain:
+        return ""
+    held = next(iter(node.attributes.values()), None)
+    value = None if held is None else held.value
+    if not isinstance(value, ir.TensorProtocol):
+        return str(value)[:40]
+    if value.dtype is ir.DataType.STRING or value.size > _SHOWN:
+        return f"{value.size} values"
+    return np.array2string(value.numpy(), separator=", ", precision=4)
+
+
+def _type(value: ir.Value) -> str:
+    if value.dtype is None:
+        return ""
+    shape = "" if value.shape is None else f"[{', '.join(_size(size) for size in value.shape)}]"
+    text = value.dtype.numpy().name + shape
+    return f"sequence of {text}" if isinstance(value.type, ir.SequenceType) else text
+
+
+def _size(size: int | ir.SymbolicDim) -> str:
+    known = size if isinstance(size, int) else size.value
+    return "?" if known is None else str(known)
