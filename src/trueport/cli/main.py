@@ -18,6 +18,7 @@ from trueport.cli.fix import fix
 from trueport.cli.generate import generate
 from trueport.cli.outcome import Exit, forget_reader, told_plainly
 from trueport.cli.supervise import Supervised
+from trueport.cli.sweep import sweep
 from trueport.cli.verify import verify
 
 
@@ -56,3 +57,4 @@ main.add_command(verify)
 main.add_command(generate)
 main.add_command(explain)
 main.add_command(doctor)
+main.add_command(sweep)
