@@ -26,6 +26,7 @@ def test_the_public_names() -> None:
         "check",
         "export",
         "op",
+        "sweep",
         "verify",
     ]
 

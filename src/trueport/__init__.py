@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trueport.lower.table import op
     from trueport.program import Program
     from trueport.report import Report
+    from trueport.sweeping import sweep
 
 __all__ = [
     "Diagnostic",
@@ -24,6 +25,7 @@ __all__ = [
     "check",
     "export",
     "op",
+    "sweep",
     "verify",
 ]
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _HOMES = {
     "check": "trueport.api",
     "export": "trueport.api",
     "op": "trueport.lower.table",
+    "sweep": "trueport.sweeping",
 }
 
 

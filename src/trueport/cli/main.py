@@ -20,6 +20,7 @@ from trueport.cli.generate import generate
 from trueport.cli.inspect import inspect
 from trueport.cli.outcome import Exit, forget_reader, told_plainly
 from trueport.cli.supervise import Supervised
+from trueport.cli.sweep import sweep
 from trueport.cli.verify import verify
 
 
@@ -60,3 +61,4 @@ main.add_command(audit)
 main.add_command(generate)
 main.add_command(explain)
 main.add_command(doctor)
+main.add_command(sweep)
