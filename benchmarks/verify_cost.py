@@ -1,9 +1,10 @@
 """`python -m benchmarks.verify_cost`: what the default check adds to an export.
 
-Two exports of each model in a process of their own: the first also pays for what torch and the worker load, the second
-is what one more model costs. The ratio is the time of the check over that of all the rest. Where there are branches to
-look for, the check of a tiny model has a floor of half a second of the processor's time (docs/decisions.md): a search
-as short as the second export of such a model would find nothing.
+Seconds of the processor, in the process itself and in the worker that runs the file: they depend less on what else the
+machine does. A few exports of each model in a process of their own. The first also pays for what torch and the worker
+load, and for each distinct call by itself; *again* is the cheapest of three others, which is what a model costs that
+was exported before. The ratio is that of the check to all the rest. Where there are branches to look for, the check of
+a tiny model has a floor (docs/decisions.md): a search as short as the export of such a model would find nothing.
 """
 
 from __future__ import annotations

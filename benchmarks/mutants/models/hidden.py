@@ -263,6 +263,7 @@ MODELS = [
         lambda: (torch.rand(3, 4) * 6 - 3,),
         ({0: "rows"},),
         [Mutant(kinds.BOUND, "one turn only", at_output(0, _one_turn), lambda: (torch.full((1, 4), 10.0),))],
+        others=(),  # torch.onnx writes x - floor(x / y) * y, which loses digits where eager's remainder is exact
     ),
     Model(
         "hidden.odds",

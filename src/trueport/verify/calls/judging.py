@@ -5,10 +5,9 @@
    runtime may take subnormals for zero.
 3. Sums may differ in the last digits of the sum of magnitudes, which the same operator gives on the magnitudes.
 4. Other functions may differ by what the dtype allows everywhere else (`compare.py`).
-
 5. Either part of a complex number is as exact as the number is large, in 2 to 4: a product is a difference of products.
-   What is only moved, chosen or negated is exact part by part. Beyond the dtype any answer is right that is no finite
-   number: an infinite part makes the next product infinite or none, by how it is written.
+   What is only moved, chosen or negated is exact part by part. Where the truth is beyond the dtype, any answer is right
+   that is not finite: an infinite part makes the next product infinite or none, by how it is written.
 
 NaN and infinities are to be where eager has them; a complex number with an infinite part is infinite, whatever the
 other part is, and one with a NaN is none. In 2 to 4, an answer is right too that is no farther from the truth

@@ -147,17 +147,18 @@ class Counted(EagerMode):
         if kind.is_composite:  # under inference mode `linear` and `conv2d` come whole, and hide their products
             return self._in_parts(func, args, kwargs)
         result = func(*args, **kwargs)
-        made = _tensors(result)
+        given, made = _tensors((*args, *kwargs.values())), _tensors(result)
         self._operators += self.times
-        for tensor in made:
-            self._data += self.times * tensor.numel() / _ELEMENTS
-        self._saw(func, kind, args, kwargs, result, made)
+        elements = sum(tensor.numel() for tensor in made)
+        flops = _flops(func, kind, args, kwargs, result, given)
+        self._data += self.times * (elements / _ELEMENTS + flops / _FLOPS)
+        self._saw(func, kind, given, made, result)
         return result
 
-    def _saw(self, func: Any, kind: _Kind, args: Any, kwargs: Any, result: Any, made: list[torch.Tensor]) -> None:
-        """What an operator was given, and what it made of it."""
-        given = _tensors((*args, *kwargs.values()))
-        self._data += self.times * _flops(func, kind, args, kwargs, result, given) / _FLOPS
+    def _saw(
+        self, func: Any, kind: _Kind, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor], result: Any
+    ) -> None:
+        """What an operator was given, and what it made of it: for who wants to know more than how much it was."""
 
     def _in_parts(self, func: Any, args: Any, kwargs: Any) -> Any:
         outermost, self._parts_of_another = not self._parts_of_another, True
@@ -192,13 +193,13 @@ class Watched(Counted):
             self._read(kind, args, kwargs)
         return super().operator(func, args, kwargs)
 
-    def _saw(self, func: Any, kind: _Kind, args: Any, kwargs: Any, result: Any, made: list[torch.Tensor]) -> None:
-        given = _tensors((*args, *kwargs.values()))
+    def _saw(
+        self, func: Any, kind: _Kind, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor], result: Any
+    ) -> None:
         if kind.counts or not self._computed.isdisjoint(map(id, given)):
             self._computed.update(map(id, made))
         else:
             self._computed.difference_update(map(id, made))
-        self._data += _flops(func, kind, args, kwargs, result, given) / _FLOPS
         self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
 
     def lists(self) -> TorchFunctionMode:
