@@ -60,9 +60,7 @@ MOST_FILES = 30
 """In one folder."""
 ONE_THING_ONE_FILE = ("diagnostics/rules",)
 
-KNOWS_ALL = set(
-    "api run program summary picture generation sweeping cli pytest_plugin __init__ __main__".split()
-)
+KNOWS_ALL = set("api run program summary picture generation sweeping cli pytest_plugin __init__ __main__".split())
 """The API (with the files that it is split into), the rooms above it and the command line see the whole house."""
 WITHOUT_TORCH = ("source", "diagnostics", "errors", "report", "fix", "cli", "inspection", "sweeping", "progress")
 STANDARD_LIBRARY_ONLY = ("temporary", "source", "diagnostics", "rewrite", "progress", "garbage", "installed")
