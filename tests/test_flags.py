@@ -140,13 +140,14 @@ def test_plain_numbers_of_an_object_are_part_of_the_object():
     assert cache.longest == 6
 
 
-def test_a_number_that_the_call_counts_up_is_told():
-    class Named(Fills):
-        def forward(self, x, cache):
-            return {"rows": super().forward(x, cache)[0], "cache": cache}
+def test_a_number_that_the_call_counts_up_is_refused():
+    """Whatever the object is called where it is returned, or whether it is returned at all."""
 
-    report = trueport.check(Named(), (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
-    assert report.verified
-    told = [found for found in report.diagnostics if "before the call" in found.message]
-    assert [found.severity for found in told] == [Severity.WARNING]
-    assert told[0].message.startswith("cache.counted is 3 before the call and 4 after it")
+    class Drops(Fills):
+        def forward(self, x, cache):
+            return super().forward(x, cache)[0]
+
+    for model in (Fills(), Drops()):
+        report = trueport.check(model, (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
+        assert [found.code for found in report.errors] == ["TP205"]
+        assert report.errors[0].message.startswith("cache.counted is 3 before the call and 4 after it")

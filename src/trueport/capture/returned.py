@@ -6,7 +6,7 @@ tensors, or, of Python numbers, one tensor of them. The structure puts them toge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -21,14 +21,14 @@ from trueport.capture.graph import GraphOutput, OpenItems, Switch, is_carried
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.maybe import unless_empty
-from trueport.diagnostics.base import Diagnostic, Severity
+from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.errors import ExportError, refusal
-from trueport.load.job import Leaf
-from trueport.load.structures import FoundLeaf, Structure, flatten
+from trueport.load.job import Job
+from trueport.load.structures import FoundLeaf, Structure, StructureMismatch, flatten
 from trueport.load.trees import Repeated
 from trueport.source import Place
 from trueport.torch_internals.symbolic import is_symbolic
@@ -76,23 +76,23 @@ def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:
         )
 
 
-def counted(given: Sequence[Leaf], outputs: Sequence[GraphOutput]) -> Iterator[Diagnostic]:
-    """Numbers of an object that comes in and goes out, which the call counts up: the file is a model of this step."""
-    before = {leaf.name: leaf for leaf in given if not leaf.is_input and type(leaf.value) is int}
+def counted(job: Job, after: Any) -> Iterator[Diagnostic]:
+    """Refuse numbers of an object among the arguments that the call counts up (the length of a sliding window): the
+    next call brings another number, and the file would be right for this one only. `after` are the arguments, as the
+    call has left them."""
+    try:
+        values = job.call.flatten(after)
+    except StructureMismatch:  # the object has other parts now; those that it had are not told apart
+        return
     counters = [
-        (leaf, output.constant)
-        for output in outputs
-        if isinstance(output.value, Switch) and (leaf := before.get(output.name)) is not None
-        if leaf.value != output.constant
+        f"{leaf.path} is {leaf.value} before the call and {value} after it"
+        for leaf, value in zip(job.leaves, values, strict=True)
+        if not leaf.is_input and type(leaf.value) is int and type(value) is int and value != leaf.value
     ]
     if counters:
-        moved = ", ".join(
-            f"{leaf.path} is {leaf.value} before the call and {after} after it" for leaf, after in counters
-        )
         yield NumberFrozen(
-            message=f"{moved}: the exported model is right where it is {counters[0][0].value} before the call",
+            message=f"{', '.join(counters)}: the model would be right for this one call only",
             fix="keep what is counted as a tensor, which is an input; of transformers: trueport.generation.export",
-            severity=Severity.WARNING,
         )
 
 

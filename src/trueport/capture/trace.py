@@ -161,7 +161,7 @@ def _trace(
             returned = job.model(*args, **kwargs)
             demand.end()
             tracer.swallowed.bring_up()
-            return _finish(job, tracer, traced, returned, snapshot, state)
+            return _finish(job, tracer, traced, returned, snapshot, state, (args, kwargs))
     except (ExportError, InvalidGraph, Restarting):
         demand.end()
         raise
@@ -299,7 +299,13 @@ def _sizes_at_first(job: Job, wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def _finish(
-    job: Job, tracer: Tracer, traced: Traced, returned: Any, snapshot: AttributeSnapshot, state: StateMode
+    job: Job,
+    tracer: Tracer,
+    traced: Traced,
+    returned: Any,
+    snapshot: AttributeSnapshot,
+    state: StateMode,
+    arguments: Any,
 ) -> Graph:
     results = outputs_of(tracer, returned)
     diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
@@ -308,7 +314,7 @@ def _finish(
     lifted = {gi.name for gi in settled.inputs}
     named = _named(results.outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
     diagnostics += told_of(named)
-    diagnostics += counted(job.leaves, results.outputs)
+    diagnostics += counted(job, arguments)
     weights = tuple(w for w in tracer.owned.used.values() if w.value not in settled.lifted)
     root = tracer.regions[0]
     root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
