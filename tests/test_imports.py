@@ -44,7 +44,7 @@ INSIDE = {
         "runtime inputs decisions judging faults calls options results assumed answers unchecked "
         "check fitted distribution in_turn foreign exported any_file"
     ).split(),
-    "generation": "watch plan step eager running proof folder sharing genai loading exporting".split(),
+    "generation": "watch plan step eager running proof folder sharing genai lora loading exporting".split(),
 }
 """The rooms and files inside a room: each may import those to the left of it, under TYPE_CHECKING too.
 

@@ -29,6 +29,10 @@ def generate() -> None:
     "--dtype", type=click.Choice(["auto", "float32", "float16", "bfloat16"]), default="auto", show_default=True,
     help="Read the weights of a folder as this; auto: as stored.",
 )  # fmt: skip
+@click.option(
+    "--lora", multiple=True, metavar="[NAME=]FOLDER",
+    help="An adapter that peft wrote: its weights become inputs, and NAME.onnx_adapter. May be given again.",
+)  # fmt: skip
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset to write.")
 @click.option("--seed", type=int, default=0, help="Of the inputs and prompts that are drawn.")
 @click.option("--debug", is_flag=True, help="Show tracebacks, and why traces began anew.")
@@ -40,6 +44,7 @@ def export(
     tokens: int,
     overwrite: bool,
     dtype: str,
+    lora: tuple[str, ...],
     opset: int | None,
     seed: int,
     debug: bool,
@@ -63,6 +68,7 @@ def export(
                 model,
                 as_meant(output, start),
                 inputs=given,
+                lora=_adapters(lora, start),
                 dtype=dtype,
                 opset_version=opset,
                 verify=verify,
@@ -82,3 +88,9 @@ def _model(target: str) -> tuple[object, dict[str, Any] | None]:
 
     found = load_target(target)
     return found.model, None if found.example_inputs is None else found.example_inputs[1]
+
+
+def _adapters(given: tuple[str, ...], start: Path) -> dict[str, str] | None:
+    """Folders by the names of their adapters; one without a name is called as peft calls it."""
+    named = (each.rpartition("=") for each in given)
+    return {name or "default": as_meant(folder, start) for name, _, folder in named} or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from trueport.generation.eager import Prompts, generate, start_token
 from trueport.generation.folder import copy_settings, refuse_folder, written
 from trueport.generation.genai import genai_config
 from trueport.generation.loading import loaded
+from trueport.generation.lora import Adapters, AdapterSet
 from trueport.generation.plan import (
     BATCH,
     PAST,
@@ -59,7 +60,9 @@ class GenerationFolder:
     programs: Mapping[str, Program]
     """By file name."""
     proof: Proof | None
-    """Texts that were generated on both sides, token by token; None where that was not asked for."""
+    """Texts that were generated on both sides, token by token; None where that was not asked for. Without adapters."""
+    adapters: Mapping[str, Proof | None] = field(default_factory=dict)
+    """The same with each adapter on, by its name; its file is `<name>.onnx_adapter`."""
 
     def lines(self) -> list[str]:
         """What was written and compared, for people."""
@@ -72,8 +75,11 @@ class GenerationFolder:
             found.append(f"states were drawn up to {_TIMES_SEEN} times as large as generate() made them")
         if self.proof is None:
             return [*found, "generation was not compared with eager"]
-        told = [f"  {line}" for line in self.proof.lines()]
-        return [*found, "greedy tokens of ONNX Runtime against generate() in eager:", *told]
+        proofs = {"": self.proof, **{f", with {name}.onnx_adapter": proof for name, proof in self.adapters.items()}}
+        for adapter, proof in proofs.items():
+            found.append(f"greedy tokens of ONNX Runtime against generate() in eager{adapter}:")
+            found += [f"  {line}" for line in proof.lines()] if proof is not None else []
+        return found
 
 
 def export(
@@ -81,6 +87,7 @@ def export(
     folder: str | os.PathLike[str],
     *,
     inputs: Mapping[str, torch.Tensor] | None = None,
+    lora: Adapters | None = None,
     dtype: str = "auto",
     opset_version: int | None = None,
     verify: bool = True,
@@ -95,15 +102,20 @@ def export(
     encoder-decoder becomes `encoder_model.onnx` and `decoder_model.onnx`, which share one file of weights. `inputs` are
     an example of what `generate()` is given, where that is more than text.
 
+    `lora` is a local folder of an adapter that peft wrote, or several by name; a model that peft made has its own. The
+    weights of an adapter are inputs of the graph that may be left out, for the base alone, and lie in a file
+    `<name>.onnx_adapter` for each. Tokens are compared with each adapter and without.
+
     Each graph goes through the ordinary check of `trueport.export`, and then so many greedy `tokens` are compared with
     those of `generate()` in eager. `verify=False` leaves both out. Raises ExportError, and writes nothing, where a
     graph cannot be exported or a token differs.
     """
     target = Path(os.path.abspath(folder))
     refuse_folder(target, overwrite)
-    made, source = loaded(model, dtype)
+    made, source = loaded(model, dtype, lora)
     if source is not None and source.resolve() == target.resolve():
         raise usage_error(f"{target} is where the model is read from", fix="choose another folder to write")
+    adapters = AdapterSet.of(made)
     prompts = Prompts(made, inputs or {}, seed)
     progress.stage("watch")
     parts = _parts(made, prompts)
@@ -122,17 +134,31 @@ def export(
         for part in parts
     }
     with written(target, overwrite) as place:
-        files = [program.save(place / name, external_data=True)[0] for name, program in programs.items()]
+        files = [_saved(program, place / name, adapters) for name, program in programs.items()]
         if len(files) > 1:
             share_weights(files)
-        proof = None
-        if verify:
-            graphs, before = (Graphs(parts[0].plan, *each) for each in (map(Runtime, files), map(_in_torch, parts)))
-            proof = prove(graphs, before, prompts, tokens)
+
+        def proven(adapter: Path | None = None) -> Proof | None:
+            opened = (Runtime(file, adapter) for file in files)
+            graphs, before = (Graphs(parts[0].plan, *each) for each in (opened, map(_in_torch, parts)))
+            return prove(graphs, before, prompts, tokens) if verify else None
+
+        with adapters.on(None):
+            proof = proven()
+        with_each: dict[str, Proof | None] = {}
+        for name in adapters.names:
+            adapters.write(name, place / f"{name}.onnx_adapter")
+            with adapters.on(name):
+                with_each[name] = proven(place / f"{name}.onnx_adapter")
         copy_settings(made, source, place)
         if settings := genai_config(made, parts[0].plan, parts[0].file):
             (place / "genai_config.json").write_text(json.dumps(settings, indent=2) + "\n")
-    return GenerationFolder(target, programs, proof)
+    return GenerationFolder(target, programs, proof, with_each)
+
+
+def _saved(program: Program, path: Path, adapters: AdapterSet) -> Path:
+    with adapters.as_inputs(program.model):
+        return program.save(path, external_data=True)[0]
 
 
 @dataclass(frozen=True)

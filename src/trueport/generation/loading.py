@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from trueport.generation.lora import Adapters, with_adapters
 from trueport.load.faults import usage_error
 
 
-def loaded(model: object, dtype: str) -> tuple[Any, Path | None]:
-    """The model, ready to run, and the folder it came from."""
+def loaded(model: object, dtype: str, lora: Adapters | None = None) -> tuple[Any, Path | None]:
+    """The model, ready to run, with its adapters in it, and the folder it came from."""
     try:
         transformers: Any = importlib.import_module("transformers")
     except ImportError:
@@ -19,7 +20,8 @@ def loaded(model: object, dtype: str) -> tuple[Any, Path | None]:
         raise usage_error("export for generation needs transformers, which is not installed", fix=fix) from None
     if isinstance(model, (str, os.PathLike)):
         folder = Path(model)
-        return _read(transformers, folder, dtype).eval(), folder
+        return with_adapters(_read(transformers, folder, dtype).eval(), lora), folder
+    model = with_adapters(model, lora)
     if not isinstance(model, transformers.PreTrainedModel) or not model.can_generate():
         name = type(model).__name__
         raise usage_error(f"{name} is no model of transformers that generates", fix="use trueport.export")

@@ -18,25 +18,49 @@ from trueport.verify.runtime.tensors import tensor_data, to_torch
 Tensors = Mapping[str, torch.Tensor]
 
 
-class Runtime:
-    """One ONNX file, opened."""
+def ort_value(tensor: torch.Tensor) -> Any:
+    """A tensor as ONNX Runtime takes it."""
+    import onnxruntime
 
-    def __init__(self, path: Path) -> None:
+    dtype = onnx_dtype(tensor.dtype)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(as_bits(as_array(tensor, dtype)), int(dtype))
+
+
+class Runtime:
+    """One ONNX file, opened; with the weights of an adapter, where there is a file of one."""
+
+    def __init__(self, path: Path, adapter: Path | None = None) -> None:
         import onnxruntime
 
         self._library: Any = onnxruntime
-        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # it warns of each input that may be left out
+        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self._inputs = [value.name for value in self._session.get_inputs()]
+        if adapter is not None:
+            self._session = _Adapted(onnxruntime, self._session, adapter)
 
     def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
-        given = {name: self._value(feeds[name]) for name in self._inputs}
+        given = {name: ort_value(feeds[name]) for name in self._inputs}
         found = outputs_of(self._library, self._session, given)
         return {output["name"]: to_torch(tensor_data(*output["tensors"][0])) for output in found}
 
-    def _value(self, tensor: torch.Tensor) -> Any:
-        dtype = onnx_dtype(tensor.dtype)
-        make = self._library.OrtValue.ortvalue_from_numpy_with_onnx_type
-        return make(as_bits(as_array(tensor, dtype)), int(dtype))
+
+class _Adapted:
+    """A session that runs with an adapter."""
+
+    def __init__(self, library: Any, session: Any, adapter: Path) -> None:
+        self._session = session
+        self._adapter = library.LoraAdapter()
+        self._adapter.Load(str(adapter))
+        self._options = library.RunOptions()
+        self._options.add_active_adapter(self._adapter)
+
+    def get_outputs(self) -> Any:
+        return self._session.get_outputs()
+
+    def run_with_ort_values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> Any:
+        return self._session.run_with_ort_values(names, feeds, self._options)
 
 
 @dataclass(frozen=True)
