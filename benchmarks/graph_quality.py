@@ -93,7 +93,8 @@ def report(found: Mapping[str, Mapping[str, Latency]]) -> str:
     rows: list[list[str]] = []
     for name, files in found.items():
         others = [each.nodes for title, each in files.items() if title not in OURS and not each.failed]
-        ours = min((files[title].nodes for title in OURS if title in files), default=0)
+        running = [files[title].nodes for title in OURS if title in files and not files[title].failed]
+        ours = min(running, default=0)
         ratio = f"{ours / min(others):.2f}" if others else ""
         rows.append([name, *(str(files[t].nodes) if t in files else "" for t in titles), ratio])
     parts += ["Nodes", results.table(["model", *titles, "ours / smallest other"], rows)]

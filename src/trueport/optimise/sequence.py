@@ -22,7 +22,7 @@ from trueport.optimise.fold import Fold
 from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
-from trueport.optimise.shapes import Shapes
+from trueport.optimise.shapes import SizesAsked
 from trueport.optimise.validate import Broken, Interface, validate
 
 PASSES: tuple[type[Pass], ...] = (
@@ -31,7 +31,7 @@ PASSES: tuple[type[Pass], ...] = (
     ConstantBranches,
     Identities,
     Moves,
-    Shapes,
+    SizesAsked,
     CommonSubexpressions,
     LoopInvariants,
     ConvBatchNorm,

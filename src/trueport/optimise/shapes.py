@@ -32,7 +32,7 @@ _SAME_SIZES = frozenset(
 """Operators whose result has the sizes of their first input."""
 
 
-class Shapes(NodeByNode):
+class SizesAsked(NodeByNode):
     """Asks for sizes where they are, and only for those that are needed.
 
     1. `Gather` of a `Shape`, of sizes that are all fixed: the numbers, though other sizes of the tensor may be free.
