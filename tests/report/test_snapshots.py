@@ -129,7 +129,7 @@ BY_CHANCE = [
     (r"\d+ runs of eager, \d+ of", "… runs of eager, … of"),
     (r"differ by [\d.]+, where chance explains [\d.]+", "differ by …, where chance explains …"),
     (r" \(\d+ remembered\)", ""),
-    (r"18 to \d+ are", "18 to … are"),  # the newest that the installed onnx has
+    (r"13 to \d+ are", "13 to … are"),  # the newest that the installed onnx has
     (r"(memory limit while running the example): .*", r"\1: …"),
 ]
 """What the time that a machine has, its memory, or a package decides."""
