@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from trueport.errors import UsageError
-from trueport.sweeping import Entry, Outcome, Row, engine, read_entries, sweep
+from trueport.sweeping import Entry, Outcome, SweepRow, engine, read_entries, sweep
 from trueport.sweeping.differences import differences
 from trueport.sweeping.entries import part_of
 from trueport.sweeping.ledger import Ledger
@@ -52,8 +52,8 @@ def entries(count: int) -> list[Entry]:
     return [Entry(target=f"models.py:Net{number}", name=f"net {number}") for number in range(count)]
 
 
-def a_row(name: str = "net", outcome: Outcome = Outcome.FAITHFUL, **more: Any) -> Row:
-    return Row(name=name, key=f"key of {name}", target="models.py:Net", outcome=outcome, **more)
+def a_row(name: str = "net", outcome: Outcome = Outcome.FAITHFUL, **more: Any) -> SweepRow:
+    return SweepRow(name=name, key=f"key of {name}", target="models.py:Net", outcome=outcome, **more)
 
 
 class Counted:
@@ -63,11 +63,11 @@ class Counted:
         self.runs: list[str] = []
         self._outcome, self._lock = outcome, threading.Lock()
 
-    def __call__(self, entry: Entry, versions: dict[str, str], peers: Sequence[str] = ()) -> tuple[Row, str]:
+    def __call__(self, entry: Entry, versions: dict[str, str], peers: Sequence[str] = ()) -> tuple[SweepRow, str]:
         with self._lock:
             self.runs.append(entry.name)
         key = entry.key(versions, peers)
-        return Row(name=entry.name, key=key, target=entry.target, outcome=self._outcome(entry)), "{}"
+        return SweepRow(name=entry.name, key=key, target=entry.target, outcome=self._outcome(entry)), "{}"
 
 
 @pytest.fixture

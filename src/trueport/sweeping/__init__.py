@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from trueport.sweeping.engine import sweep
 from trueport.sweeping.entries import Entry, read_entries
-from trueport.sweeping.rows import Outcome, Row
+from trueport.sweeping.rows import Outcome, SweepRow
 
-__all__ = ["Entry", "Outcome", "Row", "read_entries", "sweep"]
+__all__ = ["Entry", "Outcome", "SweepRow", "read_entries", "sweep"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trueport.sweeping.rows import Outcome, Row
+from trueport.sweeping.rows import Outcome, SweepRow
 
 SLOWER = 1.2
 """Times the processor's seconds of before."""
@@ -32,12 +32,12 @@ class Differences:
         return [f"{kind.replace('_', ' ')}: {line}" for kind in kinds for line in kinds[kind]]
 
 
-def differences(before: Sequence[Row], now: Sequence[Row]) -> Differences:
+def differences(before: Sequence[SweepRow], now: Sequence[SweepRow]) -> Differences:
     """Models are the same by their name."""
     old, new = {row.name: row for row in before}, {row.name: row for row in now}
     both = [(old[name], new[name]) for name in old if name in new]
 
-    def told(which: Callable[[Row, Row], bool], text: Callable[[Row, Row], str]) -> tuple[str, ...]:
+    def told(which: Callable[[SweepRow, SweepRow], bool], text: Callable[[SweepRow, SweepRow], str]) -> tuple[str, ...]:
         return tuple(f"{was.name}: {text(was, now)}" for was, now in both if which(was, now))
 
     return Differences(
@@ -57,14 +57,14 @@ def differences(before: Sequence[Row], now: Sequence[Row]) -> Differences:
     )
 
 
-def _good(row: Row) -> bool:
+def _good(row: SweepRow) -> bool:
     return row.outcome is Outcome.FAITHFUL
 
 
-def _why(row: Row) -> tuple[Outcome, str]:
+def _why(row: SweepRow) -> tuple[Outcome, str]:
     return row.outcome, row.code
 
 
-def _verdicts(was: Row, now: Row) -> str:
+def _verdicts(was: SweepRow, now: SweepRow) -> str:
     before, after = (f"{row.outcome.value} {row.code}".strip() for row in (was, now))
     return f"{before}, now {after}" + (f" ({now.message})" if now.message else "")

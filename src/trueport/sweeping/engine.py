@@ -19,7 +19,7 @@ from trueport.report.versions import installed_versions
 from trueport.sweeping.entries import Entry, part_of
 from trueport.sweeping.ledger import Ledger
 from trueport.sweeping.page import sweep_page
-from trueport.sweeping.rows import Outcome, Row
+from trueport.sweeping.rows import Outcome, SweepRow
 from trueport.sweeping.work import run_entry
 
 MOST_LOSSES = 3
@@ -31,7 +31,7 @@ class SweepProgress:
     """How far a sweep is, for who shows it."""
 
     total: int
-    done: dict[str, Row] = field(default_factory=dict)
+    done: dict[str, SweepRow] = field(default_factory=dict)
     kept: int = 0
     """Rows of an earlier run."""
     running: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def sweep(
     resume: bool = True,
     peers: Sequence[str] = (),
     tell: Tell = lambda told: None,
-) -> list[Row]:
+) -> list[SweepRow]:
     """Export and check many models, each in a process of its own.
 
     Args:
@@ -95,7 +95,7 @@ def sweep(
     return rows
 
 
-def run_and_keep(entry: Entry, place: str, versions: Mapping[str, str], peers: Sequence[str]) -> Row:
+def run_and_keep(entry: Entry, place: str, versions: Mapping[str, str], peers: Sequence[str]) -> SweepRow:
     """Runs on a worker. Where another worker was quicker, its row is taken: nothing is run twice that was finished."""
     ledger = Ledger(place)
     if (found := ledger.find(entry.key(versions, peers))) is not None:
@@ -113,7 +113,7 @@ class _Work:
     place: str
     versions: dict[str, str]
     peers: tuple[str, ...]
-    futures: dict[Future[Row], str] = field(default_factory=dict)
+    futures: dict[Future[SweepRow], str] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
     losses: dict[str, int] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class _Work:
     def running(self) -> tuple[str, ...]:
         return tuple(self.entries[key].name for key in self.futures.values())
 
-    def run(self, entries: Mapping[str, Entry], at_once: int | None) -> Iterator[tuple[str, Row]]:
+    def run(self, entries: Mapping[str, Entry], at_once: int | None) -> Iterator[tuple[str, SweepRow]]:
         """`at_once`: how many to hand out at a time; None: all, and the executor has its own order."""
         self.entries, left = dict(entries), list(entries)
         while left or self.futures:
@@ -142,7 +142,7 @@ class _Work:
             raise UsageError([_lost(ended)]) from None
         self.futures[future] = key
 
-    def _row(self, key: str, future: Future[Row]) -> Row | None:
+    def _row(self, key: str, future: Future[SweepRow]) -> SweepRow | None:
         """None: the worker was lost, and the model is to be run again."""
         try:
             return future.result()
@@ -151,7 +151,7 @@ class _Work:
             self.losses[key] = self.losses.get(key, 0) + 1
             if self.losses[key] < MOST_LOSSES:
                 return None
-            row = Row(
+            row = SweepRow(
                 name=entry.name,
                 key=key,
                 target=entry.target,

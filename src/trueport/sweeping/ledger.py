@@ -20,7 +20,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
-from trueport.sweeping.rows import Row
+from trueport.sweeping.rows import SweepRow
 
 
 class Ledger:
@@ -34,34 +34,34 @@ class Ledger:
             fix = "name a folder, or a URL whose fsspec package is installed (s3:// needs s3fs)"
             raise UsageError([UsageFault(message=f"{self.place} is no place for results: {wrong}", fix=fix)]) from None
 
-    def find(self, key: str) -> Row | None:
+    def find(self, key: str) -> SweepRow | None:
         """The row that was written under this key. One that cannot be read is none, and is written again."""
         try:
-            return Row.from_json(json.loads(self._files.cat_file(self._path("rows", f"{key}.json"))))
+            return SweepRow.from_json(json.loads(self._files.cat_file(self._path("rows", f"{key}.json"))))
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
-    def add(self, row: Row, report: str) -> None:
+    def add(self, row: SweepRow, report: str) -> None:
         """The row last: where it is, all is."""
         if report:
             self._write(report, "reports", f"{row.key}.json")
         self._write(json.dumps(row.to_json(), indent=1), "rows", f"{row.key}.json")
 
-    def close(self, rows: Sequence[Row], page: str) -> None:
+    def close(self, rows: Sequence[SweepRow], page: str) -> None:
         """What a run ends with."""
         self._write("".join(json.dumps(row.to_json()) + "\n" for row in rows), "ledger.jsonl")
         self._write(page, "report.html")
         with contextlib.suppress(ImportError):
             self._write(_parquet(rows), "ledger.parquet")
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SweepRow]:
         """Of the last run here. Raises UsageError where there was none."""
         try:
             text = self._files.cat_file(self._path("ledger.jsonl")).decode()
         except FileNotFoundError:
             fix = "name the folder that `trueport sweep -o` wrote"
             raise UsageError([UsageFault(message=f"{self.place} has no ledger.jsonl", fix=fix)]) from None
-        return [Row.from_json(json.loads(line)) for line in text.splitlines()]
+        return [SweepRow.from_json(json.loads(line)) for line in text.splitlines()]
 
     def _path(self, *parts: str) -> str:
         return "/".join((self._root.rstrip("/"), *parts))
@@ -82,7 +82,7 @@ class Ledger:
                 os.unlink(new)
 
 
-def _parquet(rows: Iterable[Row]) -> bytes:
+def _parquet(rows: Iterable[SweepRow]) -> bytes:
     """One column for each plain field; what has parts is JSON."""
     import pyarrow
     import pyarrow.parquet

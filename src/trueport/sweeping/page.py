@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import jinja2
 
 from trueport.source import visible
-from trueport.sweeping.rows import Outcome, Row
+from trueport.sweeping.rows import Outcome, SweepRow
 
 
-def sweep_page(rows: Sequence[Row]) -> str:
+def sweep_page(rows: Sequence[SweepRow]) -> str:
     """What is not faithful comes first."""
     template = jinja2.Environment(
         loader=jinja2.PackageLoader("trueport.sweeping", "."), autoescape=True, undefined=jinja2.StrictUndefined

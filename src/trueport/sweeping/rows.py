@@ -33,7 +33,7 @@ class PeerRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class SweepRow:
     """One model. `code`, `message` and `where` are those of the first error."""
 
     name: str
@@ -60,7 +60,7 @@ class Row:
         return asdict(self) | {"outcome": self.outcome.value}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Row:
+    def from_json(cls, content: dict[str, Any]) -> SweepRow:
         peers = {name: PeerRow(**peer) for name, peer in content["peers"].items()}
         warnings = tuple(content["warnings"])
         return cls(**content | {"outcome": Outcome(content["outcome"]), "peers": peers, "warnings": warnings})

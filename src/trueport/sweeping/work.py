@@ -17,7 +17,7 @@ from typing import Any
 
 from trueport import temporary
 from trueport.sweeping.entries import Entry
-from trueport.sweeping.rows import Outcome, PeerRow, Row
+from trueport.sweeping.rows import Outcome, PeerRow, SweepRow
 
 _GRACE = 30.0
 """Seconds in which a command that is out of time says so by itself, before it is killed."""
@@ -43,7 +43,7 @@ class Ended:
         return any(text in self.complaint + self.output for text in _NO_MEMORY)
 
 
-def run_entry(entry: Entry, versions: Mapping[str, str], peers: Sequence[str] = ()) -> tuple[Row, str]:
+def run_entry(entry: Entry, versions: Mapping[str, str], peers: Sequence[str] = ()) -> tuple[SweepRow, str]:
     """The row of a model, and the whole report as JSON ('' where there is none)."""
     with temporary.folder() as work:
         folder = (
@@ -58,7 +58,7 @@ def run_entry(entry: Entry, versions: Mapping[str, str], peers: Sequence[str] = 
     report = _report(ended.output)
     errors = [found for found in report.get("diagnostics", []) if found["severity"] == "error"]
     first = errors[0] if errors else {}
-    row = Row(
+    row = SweepRow(
         name=entry.name,
         key=entry.key(versions, peers),
         target=entry.target,
