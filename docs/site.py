@@ -31,6 +31,8 @@ def stage(folder: Path, execute: bool = False) -> None:
         (folder / name).mkdir(parents=True)
     for file in HERE.glob("*.md"):
         _write(folder / file.name, file.read_text())
+    for file in HERE.glob("*.schema.json"):
+        shutil.copy(file, folder)
     shutil.copytree(HERE / "images", folder / "images")
     for file in ("CHANGELOG.md", "CONTRIBUTING.md"):
         _write(folder / file.lower(), (PROJECT / file).read_text())

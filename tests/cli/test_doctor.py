@@ -61,7 +61,7 @@ def test_an_opset_says_who_loads_it() -> None:
     assert "onnxruntime 1.16 and newer" in doctor("--target", "opset==19").stdout
     refused = doctor("--target", "opset==11")
     assert refused.exit_code == Exit.FINDINGS
-    assert "pass opset_version=13" in refused.stdout
+    assert "pass --opset 13" in refused.stdout
 
 
 def test_versions_that_do_not_work_together_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from torch import nn
 
 import trueport
 from trueport.cli.export import export
+from trueport.diagnostics.spelling import in_words
 from trueport.optimise import sequence
 from trueport.optimise.base import Rule
 from trueport.optimise.identities import Identities
@@ -67,7 +68,7 @@ def test_a_pass_that_changes_the_answer_is_found_and_left_out(monkeypatch: pytes
     assert torch.equal(program(*X), Net()(*X))
     assert "identities" not in [each.name for each in program.report.passes]
     (found,) = [found for found in program.report.diagnostics if found.code == "TP701"]
-    assert "--passes identities" in found.fix
+    assert 'optimize="identities"' in found.fix and "--passes identities" in in_words(found.fix)
     assert any("TP80" in fact for fact in found.seen)
 
 

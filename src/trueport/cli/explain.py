@@ -21,6 +21,7 @@ FAMILIES = {
     "4": "operators",
     "5": "numbers and dtypes",
     "6": "versions and opsets",
+    "7": "passes over the graph",
     "8": "the runtime",
     "9": "trueport's own faults",
 }

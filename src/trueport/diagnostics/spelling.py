@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trueport.diagnostics.base import Diagnostic
 
-_FLAGS = {"opset_version": "opset", "dynamic_shapes": "input"}
+_FLAGS = {"opset_version": "opset", "dynamic_shapes": "input", "optimize": "passes"}
 """Options whose flag has another name."""
 
 
@@ -75,6 +75,8 @@ def size_range(name: str, minimum: int | None = None, maximum: int | None = None
 
 VALUES = Option('value_ranges={"ids": (0, 999)}', "-i ids:BxS:i64@0..999")
 """The range of the values that an input takes."""
+NO_PASSES = Option("optimize=False", "--no-optimise")
+"""No pass over the graph."""
 EXPORT = Option("`trueport.export`", "`trueport export`")
 """The function, or the command."""
 

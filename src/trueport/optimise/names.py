@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
+from trueport.diagnostics.spelling import NO_PASSES, told
 from trueport.errors import UsageError
 
 NAMES = (
@@ -43,5 +44,5 @@ def chosen(asked: Asked) -> tuple[str, ...]:
 
 
 def _fault(message: str) -> UsageError:
-    fix = f"name some of {', '.join(NAMES)}; `-fold` is all but fold, and optimize=False (--no-optimise) none"
+    fix = told(f"name some of {', '.join(NAMES)}; `-fold` is all but fold, and ", NO_PASSES, " none")
     return UsageError([UsageFault(message=message, fix=fix)])

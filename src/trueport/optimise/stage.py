@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp701_pass_left_out import PassLeftOut
+from trueport.diagnostics.spelling import option, told
 from trueport.optimise.sequence import PassFailed, PassResult, optimise
 
 
@@ -29,7 +30,7 @@ class Optimised:
         """What is to be said of the passes where nobody compares the model with anything."""
         if not self.is_changed:
             return ()
-        return ("the passes over the graph were not compared either; it is a legal graph (optimize=False runs none)",)
+        return ("the passes over the graph were not compared either; all that is known is that the graph is legal",)
 
     def without(self, gone: Sequence[str], seen: Sequence[Diagnostic]) -> Optimised:
         """With a finding for each pass that made the model wrong. `seen` is what the check found while it ran."""
@@ -74,7 +75,7 @@ def left_out(names: Sequence[str], is_wrong: Callable[[Sequence[str]], bool]) ->
 def _failed(fault: PassFailed) -> PassLeftOut:
     return PassLeftOut(
         message=f"the pass {fault.name!r} failed and was left out: {fault.why}",
-        fix=f'please report it; optimize="{fault.name}" (--passes {fault.name}) shows it again',
+        fix=told("please report it; ", option("optimize", fault.name), " shows it again"),
     )
 
 
@@ -84,5 +85,5 @@ def _made_it_wrong(name: str, seen: Diagnostic | None) -> PassLeftOut:
         message=f"the pass {name!r} would have changed what the model gives, and was left out",
         place=None if seen is None else seen.place,
         seen=(*facts, "without it, the check finds nothing"),
-        fix=f'none is needed; please report it: optimize="{name}" (--passes {name}) shows it again',
+        fix=told("none is needed; please report it: ", option("optimize", name), " shows it again"),
     )
