@@ -19,6 +19,20 @@ from trueport.sweeping import Entry, Outcome, engine, sweep
 distributed = pytest.importorskip("distributed")
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_ever() -> Iterator[None]:
+    """A cluster that never answers ends the test, and not the suite."""
+
+    def give_up(*_: Any) -> None:
+        raise TimeoutError("dask gave no answer in five minutes")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(300)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
