@@ -224,7 +224,8 @@ def test_only_the_command_line_and_the_package_itself_know_the_api() -> None:
 
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in WITHOUT_TORCH], ids=name_of)
 def test_light_rooms_import_nothing_heavy(file: Path) -> None:
-    assert not HEAVY & set(imported_at_once(ast.parse(file.read_text())))
+    read = {"onnx"} if room_of(file) == "inspection" else set()  # which is there to read ONNX files
+    assert not (HEAVY - read) & set(imported_at_once(ast.parse(file.read_text())))
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in STANDARD_LIBRARY_ONLY], ids=name_of)

@@ -35,7 +35,7 @@ from trueport.report import Report
 from trueport.report.versions import installed_versions
 from trueport.run import ExportOptions, Run, Stopwatch
 from trueport.temporary import Written
-from trueport.torch_internals import overloads_of
+from trueport.torch_internals import OperatorExportTypes, TrainingMode, overloads_of
 from trueport.verify.any_file import check_any_file
 from trueport.verify.faults.evidence import Evidence
 from trueport.verify.judging.comparing import Allowed
@@ -67,8 +67,8 @@ def export(
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
     dynamic_axes: Mapping[str, Any] | None = None,
-    training: Any = torch.onnx.TrainingMode.EVAL,
-    operator_export_type: Any = torch.onnx.OperatorExportTypes.ONNX,
+    training: Any = TrainingMode.EVAL,
+    operator_export_type: Any = OperatorExportTypes.ONNX,
     do_constant_folding: bool = True,
     custom_opsets: Mapping[str, int] | None = None,
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,

@@ -25,7 +25,6 @@ from trueport.lower.write import write, write_for_a_while, write_into
 from trueport.optimise.sequence import PassResult
 from trueport.report import Report
 from trueport.report.certificate import save_certificate
-from trueport.report.html import report_fragment
 from trueport.rewrite.readable import readable
 from trueport.source import SourceRoots
 from trueport.temporary import Written
@@ -71,6 +70,8 @@ class Program:
     def _repr_html_(self) -> str:
         """How a notebook shows it: the signature, and what the report says."""
         inputs, outputs = (", ".join(map(str, side)) for side in (self.report.inputs, self.report.outputs))
+        from trueport.report.html import report_fragment  # and what it is made with
+
         return report_fragment(self.report, f"{self.report.model}({inputs}) -> {outputs}")
 
     def save(

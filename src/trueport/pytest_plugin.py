@@ -105,11 +105,11 @@ def trueport_fixture(request: pytest.FixtureRequest) -> ExportChecks:
 def _without_traces() -> Iterator[None]:
     """torch's own record of a trace, which pytest would print, line after empty line, below the report."""
     record = logging.getLogger("torch.__trace")
-    before, record.propagate = record.propagate, False
+    before, record.disabled = record.disabled, True
     try:
         yield
     finally:
-        record.propagate = before
+        record.disabled = before
 
 
 def _with_free(free: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from torch import nn
 
 import trueport
 from trueport.diagnostics import Diagnostic
+from trueport.diagnostics.spelling import in_words
 
 
 class ForFour(nn.Module):
@@ -48,4 +49,4 @@ def test_a_model_that_refuses_all_sizes_says_nothing_of_them() -> None:
 def test_indices_that_do_not_fit_are_told_their_range() -> None:
     finding = refusal(Gathers(), torch.randn(3, 5), torch.tensor([0, 7]))
     assert "rows" in finding.fix
-    assert "@0..2" in finding.fix
+    assert "torch.randint(0, 3" in finding.fix and "@0..2" in in_words(finding.fix)

@@ -9,11 +9,10 @@ import difflib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import torch
-
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp008_no_effect import NoEffect
 from trueport.load.faults import usage_error
+from trueport.torch_internals import OperatorExportTypes, TrainingMode
 
 _CHOICES = {"dynamo": True, "fallback": False, "strict": False}
 _CHOOSES = "it chooses among the exporters of torch, and trueport has one of its own"
@@ -36,7 +35,7 @@ _REFUSED: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
         "of their own",
     ),
     "operator_export_type": (
-        lambda given: given != torch.onnx.OperatorExportTypes.ONNX,
+        lambda given: given != OperatorExportTypes.ONNX,
         "only standard ONNX is written, no ATen operators",
         "for an operator that ONNX lacks write a translation: @trueport.op or custom_translation_table=",
     ),
@@ -98,7 +97,7 @@ def read_torch_arguments(
 
 def _refuse_training(mode: Any) -> None:
     """EVAL and PRESERVE mean what is done anyway: the model is exported as it is, and TP003 tells of training mode."""
-    modes = torch.onnx.TrainingMode
+    modes = TrainingMode
     if mode in (None, modes.EVAL, modes.PRESERVE):
         return
     raise usage_error(

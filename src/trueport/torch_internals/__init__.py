@@ -23,6 +23,8 @@ import torch
 import torch._higher_order_ops as _higher_order
 import torch.compiler
 from torch._C import DispatchKey as _DispatchKey
+from torch._C._onnx import OperatorExportTypes as OperatorExportTypes  # as torch.onnx has them, without importing that
+from torch._C._onnx import TrainingMode as TrainingMode
 from torch._decomp import decomposition_table as _decompositions
 from torch._dispatch.python import enable_python_dispatcher as symbolic_kernels
 from torch._ops import HigherOrderOperator as HigherOrderOperator

@@ -114,7 +114,7 @@ def test_rotary_embeddings_by_complex_numbers_with_a_complex_buffer():
             return torch.view_as_real(pairs * self.turns[: x.shape[1]]).flatten(2)
 
     program = faithful(Rotate(), torch.randn(2, 5, 8), free=({0, 1},))
-    assert set(program.model.graph.initializers) == {"turns"}
+    assert {name for name in program.model.graph.initializers if not name.startswith("const_")} == {"turns"}
 
 
 def test_there_and_back_in_frames_of_any_signal():
