@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,9 +27,6 @@ _INTERVAL = 10.0
 
 class _RunUnlessNamed(click.Group):
     """`trueport sweep zoo.toml` is `trueport sweep run zoo.toml`."""
-
-    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
-        return super().resolve_command(context, args if args[0] in self.commands else ["run", *args])
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in context.help_option_names:
