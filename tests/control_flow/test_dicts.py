@@ -258,3 +258,27 @@ def test_a_layer_that_is_looked_up_and_fills_a_list():
             return torch.stack(noted)
 
     assert_kept_alive(Net(), (torch.tensor(1), UP), [(torch.tensor(k), UP) for k in range(3)])
+
+
+def test_a_round_asks_whether_an_earlier_one_set_the_key():
+    def model(x, n):
+        best = {}
+        for i in range(n):
+            row = x * (i - 2)
+            if "row" not in best:
+                best["row"] = row
+            else:
+                best["row"] = torch.maximum(best["row"], row)
+        return best["row"] if "row" in best else x - 7
+
+    assert_kept_alive(model, ROUNDS[2], [ROUNDS[0], *ROUNDS[3:]])
+
+
+def test_a_list_that_some_round_would_make_is_refused_with_a_way_out():
+    def model(x, n):
+        rows = {}
+        for i in range(n):
+            rows.setdefault("a", []).append(x * i)
+        return torch.stack(rows["a"])
+
+    assert "make the list before the branch or the loop" in refused(model, ROUNDS[2]).fix

@@ -130,10 +130,10 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
         """Make it hold this."""
         dict.clear(self)
         dict.update(self, values_in(entries))
-        flags = {entry.key: flag for entry, flag in entries.items() if isinstance(entry, Presence)}
         self._flags = {}
-        for key, flag in flags.items():
-            self._set_flag(key, flag)
+        for entry, flag in entries.items():
+            if isinstance(entry, Presence):
+                self._set_flag(entry.key, flag)
         self._order = entries.get(OPEN_ORDER)
 
     def put(self, entry: Any, value: Any) -> None:
@@ -149,18 +149,20 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
             dict.__setitem__(self, entry, value)
 
     def _set_flag(self, key: Any, flag: Any) -> None:
-        known = flag if TRACE.trace is None else TRACE.trace.truth(flag)
+        """As it is: what an arm knows of a flag holds in that arm only, and what it changed is put back inside it."""
         self._flags.pop(key, None)
-        if known is False:
+        if flag is False:
             dict.pop(self, key, None)
-        elif known is not True:
+        elif flag is not True:
             self._flags[key] = flag
 
     def holds(self, item: Any) -> Any:
         return self.presence(item) if self.is_open and not is_traced_key(item) else None
 
     def presence(self, key: Any) -> Any:
-        return self._flags.get(key, dict.__contains__(self, key))
+        """Whether a key is there, as far as it is known here: True, False, or a symbol."""
+        flag = self._flags.get(key, dict.__contains__(self, key))
+        return flag if TRACE.trace is None else TRACE.trace.truth(flag)
 
     @property
     def length(self) -> Any:

@@ -11,7 +11,7 @@ from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import NotAlike, Rows, common_shape
 from trueport.capture.joins.meeting import inside
 from trueport.capture.joins.ways import Arm
-from trueport.capture.values.kinds import InWords, Length, ListKind
+from trueport.capture.values.kinds import ONE_LIST, Length, ListKind
 from trueport.load.structures import flatten
 from trueport.load.trees import container_of
 from trueport.rewrite.running.runtime import UNBOUND
@@ -38,7 +38,7 @@ def merged_list(merging: Merging, kind: ListKind, then: Any, orelse: Any, name: 
     made.place = merging.place
     made.stands_for = kind.made_as
     if merging.was_there(then) or merging.was_there(orelse):
-        made.one_of_two = merging.disagreement(name, InWords("one list"))
+        made.one_of_two = merging.disagreement(name, ONE_LIST)
     return made
 
 

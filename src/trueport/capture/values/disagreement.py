@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trueport.capture.graph import flat
-from trueport.capture.values.kinds import Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
+from trueport.capture.values.kinds import ONE_LIST, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError
@@ -18,6 +18,7 @@ _FOR_ALL = "give it the same dtype, number of axes and structure on both sides"
 _FOR_LISTS = (
     "append in both arms; or collect tensors of one shape, and stack or concatenate them: that length may be open"
 )
+_FOR_ONE_LIST = "make the list before the branch or the loop, and only change it there: items = {'a': []}"
 _FOR_NONE = "give an empty tensor instead of None, of the dtype and the number of axes of the other side: x[:0]"
 _FOR_NUMBERS = "begin with a tensor of the other's shape and dtype instead of the number: torch.zeros_like(...)"
 _FOR_UNSET = "set it before the branch, to None for one, and ask `is None` instead of catching the error"
@@ -117,6 +118,8 @@ def _fix(then: Kind, orelse: Kind) -> str:
         return _FOR_NONE
     if Unbound in kinds:
         return _FOR_UNSET
+    if then is ONE_LIST:
+        return _FOR_ONE_LIST
     if then.is_text and orelse.is_text:
         return _FOR_TEXTS
     return beside_a_tensor(then, orelse) or (_FOR_LISTS if kinds == {Length} else _FOR_ALL)

@@ -422,4 +422,4 @@ def both_told(one: Kind, other: Kind) -> tuple[str, str]:
     return f"{one.told} of {counts[0]}", f"{other.told} of {counts[1]}"
 
 
-ONE, ANOTHER = InWords("one thing"), InWords("another")
+ONE, ONE_LIST, ANOTHER = InWords("one thing"), InWords("one list"), InWords("another")
