@@ -46,6 +46,13 @@ def test_and_adds_up_and_or_takes_the_nearest():
     assert negated(far).plain() == (0, 10)
 
 
+def test_sizes_that_are_compared_together_are_measured_one_by_one():
+    assert of_comparison("ne", (35, 42), (32, 40)).plain() == (0, 5)
+    assert of_comparison("eq", torch.Size([32, 40]), [32, 40]).plain() == (0, 1)
+    assert of_comparison("eq", (1, "a"), (2, "a")) is None
+    assert of_comparison("lt", (1, 2), (2, 1)) is None
+
+
 def test_membership():
     assert of_comparison("in", 5, (1, 7, 20)).plain()[0] == 2
     assert of_comparison("not_in", 7, [1, 7]).plain() == (1.0, 0.0)

@@ -54,6 +54,8 @@ def of_comparison(word: str, left: Any, right: Any) -> Distance | None:
     """Of `left < right` and its like; None where there is nothing to subtract."""
     if word in ("in", "not_in"):
         return _of_membership(word, left, right)
+    if isinstance(left, tuple | list) and isinstance(right, tuple | list):
+        return _of_sequences(word, left, right)
     this, that = _single(left), _single(right)
     if this is not None and that is not None:
         return _of_numbers(word, this, that)
@@ -115,6 +117,17 @@ def _of_membership(word: str, item: Any, container: Any) -> Distance | None:
         return None
     found = either(each)
     return found if word == "in" else negated(found)
+
+
+def _of_sequences(word: str, left: Sequence[Any], right: Sequence[Any]) -> Distance | None:
+    """`(h, w) == (8, 8)`: item by item. What comes first of two is not measured."""
+    if word not in ("eq", "ne") or len(left) != len(right):
+        return None
+    each = [of_comparison("eq", one, other) for one, other in zip(left, right, strict=True)]
+    known = [distance for distance in each if distance is not None]
+    if not known or len(known) < len(each):
+        return None
+    return both(known) if word == "eq" else negated(both(known))
 
 
 def negated(distance: Distance) -> Distance:
