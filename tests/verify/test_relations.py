@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trueport
-from trueport.capture.decompositions.registry import SIZES, discover
+from trueport.decompositions.registry import SIZES, discover
 
 FREE = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
 

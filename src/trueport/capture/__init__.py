@@ -5,7 +5,6 @@ Rooms, lowest first; each imports from those before it only, which tests/test_im
     graph.py, limits.py            the program that is captured, and every bound
     values/                        what a name may be that no value of ONNX is: one of several, None or not, a conflict
     stops/                         why and where a trace stops: the line, restarts, refusals, the user's own errors
-    decompositions/                torch's functions, operators and layers, written with others
     recording/                     operators on tensors without data, noted as nodes
     containers/                    lists, dicts, sets, generators whose content depends on the way that was taken
     python/                        builtins, math, numpy, polyfills of the library, for traced numbers and containers

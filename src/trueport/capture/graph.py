@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
+from trueport.decompositions.arguments import DTYPES, flat, mapped
 from trueport.diagnostics.base import Diagnostic
 from trueport.load.job import FreeSize, Leaf
 from trueport.load.structures import Structure
@@ -54,10 +55,6 @@ class Value:
         return f"%{self.name or hex(id(self))[-4:]}:{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
 
 
-DTYPES: Mapping[type, torch.dtype] = {int: torch.int64, float: torch.float64, bool: torch.bool}
-"""What a Python number is as a tensor."""
-
-
 @dataclass(frozen=True, slots=True)
 class Number:
     """A Python number that is not the same in every run: an expression over sizes and items."""
@@ -76,23 +73,6 @@ class Number:
     @property
     def binds(self) -> Set[sympy.Basic]:
         return self.free_symbols
-
-
-def flat(argument: Any) -> Iterator[Any]:
-    """What lists and tuples within each other hold, one after the other: calls are given such, and return them."""
-    if isinstance(argument, (list, tuple)):
-        for part in argument:
-            yield from flat(part)
-    else:
-        yield argument
-
-
-def mapped(argument: Any, function: Callable[[Any], Any]) -> Any:
-    """The same lists and tuples, with what a function makes of each thing in them."""
-    if not isinstance(argument, (list, tuple)):
-        return function(argument)
-    make = getattr(argument, "_make", type(argument))  # as a named tuple is made
-    return make([mapped(part, function) for part in argument])
 
 
 def values_in(argument: Any) -> list[Value]:

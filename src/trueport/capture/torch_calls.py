@@ -19,13 +19,13 @@ from torch.overrides import TorchFunctionMode
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
-from trueport.capture.decompositions.creation import tensor_of
-from trueport.capture.decompositions.indexing import get_item, has_traced_number, set_item
-from trueport.capture.decompositions.registry import always, decomposes, decompositions_of, holds_symbol
 from trueport.capture.python.arrays import holds_array, with_tensors
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.values.maybe import present
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.creation import tensor_of
+from trueport.decompositions.indexing import get_item, has_traced_number, set_item
+from trueport.decompositions.registry import always, decomposes, decompositions_of, holds_symbol
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     PAD_SEQUENCE,

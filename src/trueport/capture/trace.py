@@ -16,7 +16,6 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from trueport.capture import limits
 from trueport.capture.branches.control_flow import ControlFlow
 from trueport.capture.branches.higher_order import higher_order_functions
-from trueport.capture.decompositions.registry import layers_decomposed
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import StateMode, settle_state
@@ -37,6 +36,7 @@ from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
+from trueport.decompositions.registry import layers_decomposed
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError, Unwinding
 from trueport.load.job import Job, sizes_in

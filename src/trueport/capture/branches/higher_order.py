@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import held_in
-from trueport.capture.decompositions.registry import always, decomposes
+from trueport.decompositions.registry import always, decomposes
 from trueport.load.structures import Structure, flatten
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE

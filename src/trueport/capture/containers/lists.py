@@ -22,10 +22,10 @@ from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence, refuse, turned
 from trueport.capture.containers.splicing import bounds_of, spliced
-from trueport.capture.decompositions.indexing import bounds, plain_slice, within
 from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, TracedStore, first_out_of_date, store_for
+from trueport.decompositions.indexing import bounds, plain_slice, within
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals.symbolic import counted, is_symbolic, is_traced, plain_number
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from trueport.capture.containers.sequences import refuse
-from trueport.capture.decompositions.creation import tensor_of
-from trueport.capture.decompositions.indexing import get_item
-from trueport.capture.graph import DTYPES
 from trueport.capture.values.disagreement import Disagreement
+from trueport.decompositions.arguments import DTYPES
+from trueport.decompositions.creation import tensor_of
+from trueport.decompositions.indexing import get_item
 from trueport.load.structures import Structure, flatten
 from trueport.load.values import LeafKind, kind_of
 from trueport.rewrite.running.runtime import TRACE

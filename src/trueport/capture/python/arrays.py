@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from trueport.capture.decompositions.creation import tensor_of
-from trueport.capture.decompositions.registry import holds_symbol
-from trueport.capture.graph import flat, mapped
+from trueport.decompositions.arguments import flat, mapped
+from trueport.decompositions.creation import tensor_of
+from trueport.decompositions.registry import holds_symbol
 from trueport.torch_internals import Array, array, numpy_leads_to, on_tensors, torch_dtype
 from trueport.torch_internals.symbolic import is_integer, is_single, number_kind, plain_number
 

@@ -14,12 +14,12 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.parts import no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, held_together
 from trueport.capture.containers.sequences import refuse
-from trueport.capture.graph import flat
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.builtin_sequences import rows_of
 from trueport.capture.python.polyfills.of_builtins import best, in_order, or_default
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import itself
+from trueport.decompositions.arguments import flat
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals.symbolic import is_number, is_traced
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.shaping import is_left_open
+from trueport.decompositions.shaping import is_left_open
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import has_hint, is_symbolic, same_number
 

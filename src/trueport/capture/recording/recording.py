@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from trueport.capture.decompositions.registry import results_of
-from trueport.capture.graph import Node, Number, Region, Returns, Value, flat, mapped
+from trueport.capture.graph import Node, Number, Region, Returns, Value
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.size_values import SizeValues
@@ -23,6 +22,8 @@ from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.stubs import untranslated
 from trueport.capture.stops.swallowed import Swallowed
+from trueport.decompositions.arguments import flat, mapped
+from trueport.decompositions.registry import results_of
 from trueport.diagnostics.base import Diagnostic
 from trueport.torch_internals import (
     FakeTensor,

@@ -16,10 +16,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.quantised import after as after_quantised
-from trueport.capture.decompositions.quantised import grid_among
-from trueport.capture.decompositions.registry import operator_decomposition
-from trueport.capture.graph import Region, Value, Weight, flat, mapped, values_in
+from trueport.capture.graph import Region, Value, Weight, values_in
 from trueport.capture.recording.adoption import Adoption, is_real
 from trueport.capture.recording.arguments import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.capture.recording.memory import set_value
@@ -29,9 +26,13 @@ from trueport.capture.recording.sharing import Again
 from trueport.capture.recording.ways import IsLeaf, Treatment, Ways, meets_complex
 from trueport.capture.recording.weights import MemoryKey
 from trueport.capture.recording.writes import Writes
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.demand import Demand
 from trueport.capture.values.disagreement import Disagreement
+from trueport.decompositions.arguments import flat, mapped
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.quantised import after as after_quantised
+from trueport.decompositions.quantised import grid_among
+from trueport.decompositions.registry import operator_decomposition
 from trueport.diagnostics.spelling import option, told
 from trueport.source import Place
 from trueport.torch_internals import (

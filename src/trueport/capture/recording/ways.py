@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.registry import operator_decomposition
-from trueport.capture.graph import flat
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.restarts import WritesInPlace
+from trueport.decompositions.arguments import flat
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.registry import operator_decomposition
 from trueport.torch_internals import OpOverload, decomposition_of, is_composite, is_custom
 from trueport.torch_internals.schemas import aliases, writes_in_place
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import flat
 from trueport.capture.recording.sharing import Sharing
+from trueport.decompositions.arguments import flat
 from trueport.source import Place
 from trueport.torch_internals import FunctionalTensor, from_functional, memory_of, set_functional_value
 

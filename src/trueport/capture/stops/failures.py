@@ -13,13 +13,13 @@ import sys
 import traceback
 from types import TracebackType
 
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import reads_unbound
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.stops.stubs import fake_kernel_stub
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import held_disagreement
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.graph import flat
 from trueport.capture.values.kinds import ONE_LIST, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
+from trueport.decompositions.arguments import flat
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import ExportError

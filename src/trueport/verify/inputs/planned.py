@@ -17,7 +17,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Size, Value, mapped
+from trueport.capture.graph import Control, Graph, Node, Number, Size, Value
+from trueport.decompositions.arguments import mapped
 from trueport.torch_internals import OpOverload
 from trueport.verify.inputs.work import Counted, Work, WorkAt
 

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from trueport.capture.graph import flat
+from trueport.decompositions.arguments import flat
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import is_single, is_symbolic
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.pooling import each_axis
-from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.pooling import each_axis
+from trueport.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.diagnostics.spelling import option, told
 
 aten = torch.ops.aten

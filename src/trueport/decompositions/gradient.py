@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.indexing import cut
-from trueport.capture.decompositions.registry import decomposes
-from trueport.capture.graph import flat
+from trueport.decompositions.arguments import flat
+from trueport.decompositions.indexing import cut
+from trueport.decompositions.registry import decomposes
 
 aten = torch.ops.aten
 

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.creation import tensor_of
-from trueport.capture.decompositions.indexing import get_item
-from trueport.capture.decompositions.pooling import laid_out
-from trueport.capture.decompositions.registry import decomposes, sizes_of
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.creation import tensor_of
+from trueport.decompositions.indexing import get_item
+from trueport.decompositions.pooling import laid_out
+from trueport.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import GuardOnDataDependentSymNode
 from trueport.torch_internals.releases import length_of_slice
 from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
+from trueport.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.torch_internals import decomposition_of
 
 aten = torch.ops.aten

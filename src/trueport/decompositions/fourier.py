@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import always, decomposes, holds_symbol, number_in
+from trueport.decompositions.registry import always, decomposes, holds_symbol, number_in
 from trueport.torch_internals import OpOverload, decomposition_of, outside_all_modes
 from trueport.torch_internals.symbolic import is_symbolic, same_number
 

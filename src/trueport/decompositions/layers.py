@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import always, decomposes, sizes_of
+from trueport.decompositions.registry import always, decomposes, sizes_of
 from trueport.torch_internals.releases import linear_cross_entropy
 from trueport.torch_internals.symbolic import same_number
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from trueport.capture.decompositions.registry import results_of
+from trueport.decompositions.registry import results_of
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.registry import decomposes, sizes_of
+from trueport.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.symbolic import same_number
 

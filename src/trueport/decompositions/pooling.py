@@ -14,9 +14,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
-from trueport.capture.graph import flat
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.arguments import flat
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.torch_internals.symbolic import same_number
 
 aten = torch.ops.aten

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from trueport.capture.decompositions.pooling import each_axis
-from trueport.capture.decompositions.registry import decomposes, holds_symbol
+from trueport.decompositions.pooling import each_axis
+from trueport.decompositions.registry import decomposes, holds_symbol
 
 aten = torch.ops.aten
 

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trueport.capture.decompositions.registry import decomposes, holds_symbol, sizes_of
+from trueport.decompositions.registry import decomposes, holds_symbol, sizes_of
 from trueport.torch_internals.symbolic import has_hint
 
 aten = torch.ops.aten

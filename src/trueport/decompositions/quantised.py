@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trueport.capture.decompositions.registry import decomposes, sizes_of
-from trueport.capture.graph import flat
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.arguments import flat
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import OpOverload, outside_all_modes, quantised_operators
 
 aten = torch.ops.aten

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.registry import always, decomposes
+from trueport.decompositions.registry import always, decomposes
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.stops.cannot_be_carried import CannotBeCarried
+from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.torch_internals.symbolic import counted, is_single, plain_number
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)

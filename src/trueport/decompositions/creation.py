@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from trueport.capture.decompositions.registry import (
+from trueport.decompositions.arguments import DTYPES, flat
+from trueport.decompositions.registry import (
     always,
     decomposes,
     holds_symbol,
     is_or_holds_single,
     number_in,
 )
-from trueport.capture.graph import DTYPES, flat
 from trueport.torch_internals import FakeTensor, FunctionalTensor, OpOverload, outside_all_modes
 from trueport.torch_internals.symbolic import counted, is_integer, number_kind
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from trueport.capture.decompositions import registry
-from trueport.capture.decompositions.registry import (
+from trueport.decompositions import registry
+from trueport.decompositions.registry import (
     always,
     decomposes,
     decompositions_of,

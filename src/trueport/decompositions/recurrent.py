@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from trueport.capture.decompositions.registry import decomposes, sizes_of
-from trueport.capture.graph import flat
+from trueport.decompositions.arguments import flat
+from trueport.decompositions.registry import decomposes, sizes_of
 from trueport.torch_internals import known_to_hold, padded_sequence_of_packed
 from trueport.torch_internals.symbolic import same_number
 
