@@ -24,7 +24,6 @@ from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.loops.views import OpenRound
 from trueport.capture.recording.sharing import Memory
-from trueport.errors import ExportError
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
 
@@ -79,7 +78,7 @@ class Loops:
             outermost = Outermost(self._tracer.symbols.shapes.mark(), self._tracer.writes.mark())
             try:
                 return traced(LastTime(outermost))
-            except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError) as failure:
+            except Exception as failure:  # also one of the user's, raised for a kind that was too narrow so far
                 if not outermost.remembered:
                     raise
                 self._tracer.swallowed.forget(failure)
@@ -103,7 +102,12 @@ class Loops:
                     raise
                 first_round = True  # a list that only later rounds read: the very first round tells what is put into it
                 continue
-            learned |= known and is_linked_anew(plan, traced)
+            learned |= last_time.unsettled or (known and is_linked_anew(plan, traced))
+            around = self._running[:-1]
+            if learned and not first_round and around and last_time.puts_off(plan):
+                for outer in around:
+                    outer.unsettled = True
+                learned = False
             if not learned and not first_round:
                 last_time.remember(plan)
                 Results(plan, traced).finish(trips, first, learner.tangles)
