@@ -16,19 +16,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueport.capture import limits
 from trueport.capture.containers.choices import looked_up
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
 from trueport.capture.graph import Region
 from trueport.capture.recording.flow import Flow
+from trueport.capture.recording.tracer import Tracer
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND, BlockNames
 from trueport.torch_internals.symbolic import is_symbolic, is_traced
-
-if TYPE_CHECKING:
-    from trueport.capture.recording.tracer import Tracer
 
 
 @dataclass

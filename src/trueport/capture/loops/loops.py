@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 import torch
@@ -34,12 +34,9 @@ from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
+from trueport.capture.recording.tracer import Tracer
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
-
-if TYPE_CHECKING:
-    from trueport.capture.recording.tracer import Tracer
-
 
 aten = torch.ops.aten
 

@@ -8,13 +8,14 @@ import functools
 import traceback
 from collections.abc import Callable, Container
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import sympy
 
 from trueport.capture import limits
 from trueport.capture.stops.failures import place_of
 from trueport.capture.stops.lookahead import Lookahead
+from trueport.capture.stops.places import Places
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
@@ -26,10 +27,6 @@ from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, funct
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 from trueport.torch_internals.messages import names_a_symbol, names_a_traced_value
-
-if TYPE_CHECKING:
-    from trueport.capture.stops.places import Places
-
 
 _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
