@@ -41,12 +41,12 @@ for _room in ALLOWED.values():
 
 INSIDE = {
     "capture": (
-        "graph limits validate assumptions replay tidy unrolling "
+        "graph limits validate assumptions tidy unrolling "
         "values stops recording containers python effects joins loops branches "
         "torch_calls returned trace"
     ).split(),
     "verify": (
-        "runtime inputs decisions judging faults calls options results assumed answers unchecked "
+        "runtime replay inputs decisions judging faults calls options results assumed answers unchecked "
         "check fitted distribution in_turn foreign exported any_file two_files"
     ).split(),
     "generation": "watch plan step eager running proof folder sharing genai lora loading exporting".split(),

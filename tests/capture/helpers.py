@@ -10,7 +10,6 @@ import torch
 import trueport
 from trueport.capture.effects.state import StateMode
 from trueport.capture.graph import Graph, Node
-from trueport.capture.replay import replay
 from trueport.capture.trace import capture
 from trueport.errors import ExportError
 from trueport.examine import run_eager
@@ -18,6 +17,7 @@ from trueport.load.request import make_job
 from trueport.load.structures import flatten
 from trueport.lower.table import is_leaf
 from trueport.program import Program
+from trueport.verify.replay import replay
 
 FREE = torch.export.Dim.DYNAMIC
 

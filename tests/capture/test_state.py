@@ -11,7 +11,7 @@ from torch import nn
 import trueport
 from tests.capture.helpers import assert_captured, assert_same, line_of, refusal
 from trueport.capture.effects.state import StateMode
-from trueport.capture.replay import replay
+from trueport.verify.replay import replay
 
 
 def x(*sizes: int) -> torch.Tensor:

@@ -10,9 +10,9 @@ import pytest
 from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.making_dicts import MakingDict
 from trueport.capture.containers.ordered_dicts import TracedOrderedDict
 from trueport.capture.containers.sets import TracedSet
+from trueport.capture.containers.tables import MakingDict
 from trueport.capture.effects.world import World
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, as_left, contents_after, store_of, walk

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 import trueport
 from tests.capture.helpers import assert_captured, assert_same
 from tests.lower.ops.faithful import faithful
-from trueport.capture.replay import replay
+from trueport.verify.replay import replay
 
 
 def test_windows_of_an_input_and_of_what_was_computed():

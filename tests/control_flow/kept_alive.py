@@ -14,11 +14,11 @@ import torch
 import trueport
 from tests.capture.helpers import assert_same
 from trueport.capture.graph import Control
-from trueport.capture.replay import replay
 from trueport.errors import ExportError
 from trueport.examine import run_eager
 from trueport.load.request import make_job
 from trueport.program import Program
+from trueport.verify.replay import replay
 
 FREE = torch.export.Dim.DYNAMIC
 ROWS = ({0: FREE},)

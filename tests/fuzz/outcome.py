@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 import trueport
-from trueport.capture.replay import replay
 from trueport.errors import ExportError
 from trueport.load.structures import flatten
+from trueport.verify.replay import replay
 
 Args = tuple[Any, ...]
 

@@ -7,12 +7,12 @@ from torch import nn
 from torch.export import Dim
 
 import trueport
-from trueport.capture.replay import replay
 from trueport.capture.trace import capture
 from trueport.diagnostics.base import Severity
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 from trueport.verify.decisions.regions import RegionRecording, alone
+from trueport.verify.replay import replay
 
 ATEN = torch.ops.aten
 

@@ -7,7 +7,7 @@ Rooms, lowest first; each imports from those before it only, which tests/test_im
     stops/                         why and where a trace stops: the line, restarts, refusals, the user's own errors
     recording/                     operators on tensors without data, noted as nodes
     containers/                    lists, dicts, sets, generators whose content depends on the way that was taken
-    python/                        builtins, math, numpy, polyfills of the library, for traced numbers and containers
+    python/                        builtins, methods of numbers, polyfills of the library, where something is traced
     effects/                       what code does to objects, containers and tensors around it: seen, undone, told
     joins/                         what two arms leave, made one
     loops/                         loops of traced length

@@ -7,7 +7,6 @@ tensors, or, of Python numbers, one tensor of them. The structure puts them toge
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
@@ -37,13 +36,7 @@ _UNREADABLE = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch
 """Dtypes of which ONNX Runtime hands a tensor over, and no sequence."""
 
 
-@dataclass(frozen=True)
-class Returned:
-    outputs: list[GraphOutput]
-    structure: Structure
-
-
-def outputs_of(tracer: Tracer, returned: Any) -> Returned:
+def outputs_of(tracer: Tracer, returned: Any) -> tuple[list[GraphOutput], Structure]:
     """One output per leaf of what forward returned. Raises ExportError where something there can be no output."""
     returned = unless_empty(returned, tracer.symbols.assume)
     if (open_dict := first_open_dict(returned)) is not None:
@@ -53,7 +46,7 @@ def outputs_of(tracer: Tracer, returned: Any) -> Returned:
     outputs = [GraphOutput(leaf.name, _output_value(tracer, leaf)) for leaf in leaves]
     if not any(is_carried(output.value) for output in outputs):
         raise refusal(OutputType(message="forward returns no tensor and no number", fix="return what it computes"))
-    return Returned(outputs, structure)
+    return outputs, structure
 
 
 def told_of(outputs: list[GraphOutput]) -> Iterator[Diagnostic]:

@@ -19,9 +19,9 @@ from torch.overrides import TorchFunctionMode
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
-from trueport.capture.python.arrays import holds_array, with_tensors
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.maybe import present
+from trueport.decompositions.arrays import holds_array, with_tensors
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.creation import tensor_of
 from trueport.decompositions.indexing import get_item, has_traced_number, set_item

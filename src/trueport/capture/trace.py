@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,7 +20,6 @@ from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import StateMode, settle_state
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Restart, is_carried
-from trueport.capture.python.arrays import arrays_of_traced_numbers
 from trueport.capture.python.lending import lent_builtins
 from trueport.capture.python.number_methods import numbers_like_pythons
 from trueport.capture.recording.tracer import Tracer
@@ -36,6 +35,7 @@ from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.capture.values.disagreement import Disagreement
+from trueport.decompositions.arrays import arrays_of_traced_numbers
 from trueport.decompositions.registry import layers_decomposed
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError, Unwinding
@@ -63,14 +63,6 @@ _LOG = logging.getLogger("trueport.capture")
 _SMALLEST_HINT = 2
 _ONE_AT_A_TIME = threading.RLock()
 """Torch keeps some of what a trace has to set (`is_exporting()`, how sizes are asked about) for the whole process."""
-
-
-@dataclass(frozen=True)
-class Traced:
-    """The model's arguments as the trace sees them."""
-
-    arguments: list[Any]
-    inputs: tuple[GraphInput, ...]
 
 
 def capture(
@@ -155,13 +147,13 @@ def _trace(
             numbers_like_pythons(tracer.places),
             arrays_of_traced_numbers(),
         ):
-            traced = _arguments(job, tracer, sizes)
-            args, kwargs = job.call.build(traced.arguments)
+            arguments, inputs = _arguments(job, tracer, sizes)
+            args, kwargs = job.call.build(arguments)
             tracer.places.begin(sys._getframe())
             returned = job.model(*args, **kwargs)
             demand.end()
             tracer.swallowed.bring_up()
-            return _finish(job, tracer, traced, returned, snapshot, state, (args, kwargs))
+            return _finish(job, tracer, inputs, returned, snapshot, state, (args, kwargs))
     except (ExportError, InvalidGraph, Restarting):
         demand.end()
         raise
@@ -267,7 +259,8 @@ def _handed_over(given: Disagreement, module: torch.nn.Module, tracer: Tracer) -
         tracer.demand.require_code(code, tracer.places.here())
 
 
-def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
+def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> tuple[list[Any], list[GraphInput]]:
+    """The model's arguments as the trace sees them."""
     arguments: list[Any] = []
     inputs: list[GraphInput] = []
     at_first = _sizes_at_first(job, sizes)
@@ -288,7 +281,7 @@ def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> Traced:
             inputs.append(GraphInput(leaf.name, Number(symbol_behind(number), type(leaf.value)), leaf))
         else:
             raise TypeError(f"leaf {leaf.name} is neither a tensor nor a number: {type(leaf.value)}")
-    return Traced(arguments, tuple(inputs))
+    return arguments, inputs
 
 
 def _sizes_at_first(job: Job, wanted: Mapping[str, int]) -> dict[str, int]:
@@ -301,30 +294,30 @@ def _sizes_at_first(job: Job, wanted: Mapping[str, int]) -> dict[str, int]:
 def _finish(
     job: Job,
     tracer: Tracer,
-    traced: Traced,
+    inputs: list[GraphInput],
     returned: Any,
     snapshot: AttributeSnapshot,
     state: StateMode,
     arguments: Any,
 ) -> Graph:
-    results = outputs_of(tracer, returned)
+    outputs, structure = outputs_of(tracer, returned)
     diagnostics: list[Diagnostic] = list(tracer.diagnostics.values())
-    settled = settle_state(tracer, snapshot, state, [read for output in results.outputs for read in output.reads])
+    settled = settle_state(tracer, snapshot, state, [read for output in outputs for read in output.reads])
     diagnostics += settled.diagnostics
     lifted = {gi.name for gi in settled.inputs}
-    named = _named(results.outputs, job.output_names, {i.name for i in traced.inputs} | lifted)
+    named = _named(outputs, job.output_names, {i.name for i in inputs} | lifted)
     diagnostics += told_of(named)
     diagnostics += counted(job, arguments)
     weights = tuple(w for w in tracer.owned.used.values() if w.value not in settled.lifted)
     root = tracer.regions[0]
-    root.params = [i.value for i in (*traced.inputs, *settled.inputs)]
+    root.params = [i.value for i in (*inputs, *settled.inputs)]
     root.outputs = [read for output in (*named, *settled.outputs) for read in output.reads]
     graph = Graph(
-        inputs=(*traced.inputs, *settled.inputs),
+        inputs=(*inputs, *settled.inputs),
         outputs=(*named, *settled.outputs),
         root=root,
         weights=weights,
-        returns=results.structure,
+        returns=structure,
         size_symbols=dict(tracer.symbols.size_symbols),
         number_symbols=dict(tracer.symbols.number_symbols),
         examples=dict(tracer.symbols.hints),

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Graph, Node
-from trueport.capture.replay import Replay
 from trueport.verify.judging.reference import RunEager
+from trueport.verify.replay import Replay
 
 aten = torch.ops.aten
 

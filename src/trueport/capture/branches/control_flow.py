@@ -12,22 +12,21 @@ import torch
 from trueport.capture import limits
 from trueport.capture.branches.escapes import Escape
 from trueport.capture.branches.forks import Forking, Forks
-from trueport.capture.branches.handing_on import HandingOn
+from trueport.capture.branches.questions import Questions
 from trueport.capture.branches.short_circuits import combined, needs_no_branch
 from trueport.capture.containers import stepping
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import TracedList
-from trueport.capture.containers.remembered import Remembered
 from trueport.capture.containers.sequences import OpenSequence, is_plain_iterator, opened
+from trueport.capture.containers.stepping import Remembered
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
 from trueport.capture.graph import Control, Node, Returns
+from trueport.capture.joins.meeting import Arm
 from trueport.capture.joins.merging import Merging
-from trueport.capture.joins.ways import Arm
 from trueport.capture.loops.loops import Loops
 from trueport.capture.python import (  # noqa: F401  (they register themselves)
     builtin_containers,
-    builtin_order,
     builtin_sequences,
     made_by_type,
     polyfills,
@@ -36,18 +35,20 @@ from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.places import calling_frame
 from trueport.capture.stops.raising import as_raised, catcher, refuse_if_caught
-from trueport.capture.stops.recursion import refuse_endless
+from trueport.capture.stops.refusals import refuse_endless
 from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
 from trueport.rewrite.forks import Fork
+from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
+from trueport.torch_internals import from_functional
 from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
 
 _OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
 
-class ControlFlow(HandingOn):
+class ControlFlow(Questions):
     """What a running trace offers to rewritten code."""
 
     def __init__(self, tracer: Tracer, roots: Sequence[Any]) -> None:
@@ -210,7 +211,7 @@ class ControlFlow(HandingOn):
         for container, content in contents:
             fill(container, content)
         for base, result in written:
-            self.tracer.writes.put(base, self.tracer.fake_of(result))
+            self.tracer.writes.put(base, from_functional(result))
         return returned
 
     # --- loops
@@ -251,7 +252,7 @@ class ControlFlow(HandingOn):
         if truth is True:
             then()
         elif truth is not False:
-            self.branch(truth, then, _nothing, state)
+            self.branch(truth, then, nothing, state)
 
     def becomes_traced(self, round: Callable[[], Any], state: BlockNames) -> bool:
         """One round is traced and forgotten: `while True` with a traced `break` is one Loop from its first round on.
@@ -314,7 +315,7 @@ class ControlFlow(HandingOn):
     def collect(self, sequence: Any, each: Callable[[Any], Any]) -> Any:
         """A comprehension over an open sequence: a loop that fills a list."""
         collected = TracedList()
-        state = BlockNames(lambda: (collected,), _nothing, ("the list",), tuple)
+        state = BlockNames(lambda: (collected,), nothing, ("the list",), tuple)
         self.repeat_for(sequence, lambda item: collected.append(each(item)), lambda: False, state)
         return collected
 
@@ -393,7 +394,3 @@ class ControlFlow(HandingOn):
     def may_be(self, made: torch.Tensor, parts: Iterable[torch.Tensor]) -> None:
         if self.tracer.careful:
             self.tracer.link(made, self.loops.written_by_others(made, parts))
-
-
-def _nothing(*_: Any) -> None:
-    return None

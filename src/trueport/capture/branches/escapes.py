@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
-from trueport.capture.recording.flow import Tracing
+from trueport.capture.recording.flow import Flow
 from trueport.capture.stops.raising import as_raised
 from trueport.capture.values.disagreement import Disagreement
+from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, UNBOUND, BlockNames
 
 _NAMES = ("whether an error was raised", "which error", "what the error holds")
@@ -28,7 +29,7 @@ _NAMES = ("whether an error was raised", "which error", "what the error holds")
 class Escape:
     """One loop that errors of these kinds may leave."""
 
-    control: Tracing
+    control: Flow
     kinds: tuple[type[Exception], ...]
     state_around: BlockNames
     raised: Any = False
@@ -40,16 +41,11 @@ class Escape:
     @property
     def state(self) -> BlockNames:
         """What a round may change: the names of the loop, and the error."""
-        around, own = self.state_around, len(self.state_around.names)
 
         def put(values: tuple[Any, ...]) -> None:
-            around.put(values[:own])
-            self.raised, self.which, self.held = values[own:]
+            self.raised, self.which, self.held = values
 
-        def get() -> tuple[Any, ...]:
-            return (*around.get(), self.raised, self.which, self.held)
-
-        return BlockNames(get, put, (*around.names, *_NAMES), around.look)
+        return self.state_around.and_more(lambda: (self.raised, self.which, self.held), put, _NAMES)
 
     def round(self, body: Callable[..., Any], *item: Any) -> None:
         """A round, traced for each way that raises."""
@@ -73,7 +69,7 @@ class Escape:
 
     def leave(self) -> None:
         """Behind the loop: raise what a round raised."""
-        RUNTIME_FUNCTIONS.if_(self.raised, lambda: self._raise_one_of(0), _nothing, self.state)
+        RUNTIME_FUNCTIONS.if_(self.raised, lambda: self._raise_one_of(0), nothing, self.state)
 
     def _note(self, error: Exception) -> None:
         types = [type(each) for each in self.seen]
@@ -85,15 +81,12 @@ class Escape:
 
     def _raise_one_of(self, first: int) -> None:
         if first + 1 >= len(self.seen):
-            raise self._again(first)
+            self._raise(first)
         RUNTIME_FUNCTIONS.if_(
             self.which == first, lambda: self._raise(first), lambda: self._raise_one_of(first + 1), self.state
         )
 
-    def _raise(self, number: int) -> None:
-        raise self._again(number)
-
-    def _again(self, number: int) -> Exception:
+    def _raise(self, number: int) -> NoReturn:
         """The error, made anew of what the loop carried; what differs between rounds may not be looked at."""
         like = self.seen[number]
         made = type(like).__new__(type(like))
@@ -104,8 +97,4 @@ class Escape:
             made.args, attributes = self.held
             vars(made).update(attributes)
         made.tp_as_python = True  # type: ignore[attr-defined]
-        return made
-
-
-def _nothing(*_: Any) -> None:
-    return None
+        raise made

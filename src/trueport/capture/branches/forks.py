@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueport.capture import limits
-from trueport.capture.joins.ways import Arm
-from trueport.capture.recording.recording import Recorded, Reuse
-from trueport.capture.recording.tracer import Tracer
+from trueport.capture.joins.meeting import Arm
+from trueport.capture.recording.flow import Flow
+from trueport.capture.recording.tracer import Recorded, Reuse
 from trueport.capture.values.maybe import known
 from trueport.errors import Unwinding
 from trueport.rewrite.running.runtime import BlockNames
@@ -56,11 +56,8 @@ class Forking(Unwinding):
         self.nodes: list[Any] = []
 
 
-class Branching(Protocol):
+class Branching(Flow, Protocol):
     """Whoever traces arms (control_flow.py)."""
-
-    @property
-    def tracer(self) -> Tracer: ...
 
     def trace_arm(self, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that."""

@@ -1,12 +1,19 @@
-"""What rewritten code asks of a trace, and is answered without a region: truth, sequences, lookups, text."""
+"""What rewritten code asks of a trace, and is answered without a region: truth, sequences, lookups, text.
+
+Calls of rewritten code that hand on one of several things: `pick(x, mode)`, where a traced value chose the mode.
+
+`mode is Mode.UP` and `state is None` ask nobody: Python compares two objects, of which one stands for several. So a
+function that is given such a thing, or a method of an object that holds one, is rewritten before it runs.
+"""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import AbstractContextManager
 from functools import partial
-from types import FunctionType, GeneratorType
+from types import CodeType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 import torch
@@ -23,16 +30,19 @@ from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.containers.tables import Table
 from trueport.capture.containers.taken_out import TakenOut
 from trueport.capture.recording.tracer import Tracer
+from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import catcher, fail
 from trueport.capture.values.chosen import Chosen, each_way
-from trueport.capture.values.disagreement import refuse_unsure
+from trueport.capture.values.disagreement import Disagreement, refuse_unsure
+from trueport.capture.values.kinds import place_among
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
-from trueport.capture.values.stores import TracedContainer
+from trueport.capture.values.stores import TracedContainer, parts_of, store_of, walk
 from trueport.capture.values.texts import Message, OpenText
-from trueport.capture.values.things import place_among
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
+from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
+from trueport.source import Where
 from trueport.torch_internals.symbolic import is_symbolic, is_traced
 
 
@@ -105,7 +115,7 @@ class Questions(ABC):
         Without an error it is something that has to be assumed, and eager goes on otherwise.
         """
         if error is not None and catcher(error, self.tracer.places) is not None:
-            self.branch(test, _nothing, lambda: fail(error), OF_A_TEST)
+            self.branch(test, nothing, lambda: fail(error), OF_A_TEST)
             return
         place = self.tracer.places.here()
         if self.tracer.symbols.assume(test, place):
@@ -304,11 +314,61 @@ class Questions(ABC):
         refuse_unsure(left, right)
         return left is right
 
+    # --- what it calls
+
+    def checked(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A function that looks first whether what it is given stands for several things; None where it need not."""
+        if not self.tracer.one_of_several:
+            return None
+        code = code_called(function, self.tracer.places)
+        if code is None or self.tracer.demand.covers(code):
+            return None
+        return partial(self._handing_on, function, code)
+
+    def stands_for_several(self) -> None:
+        self.tracer.one_of_several = True
+
+    def _handing_on(self, function: Callable[..., Any], code: CodeType, *args: Any, **kwargs: Any) -> Any:
+        if hands_on_a_choice(function, (*args, *kwargs.values())):
+            self.tracer.demand.require_code(code, self.tracer.places.here(), (function,))
+        return function(*args, **kwargs)
+
 
 def _site_of(container: Any) -> tuple[str, int] | None:
     """The file and the line of the user's code that make a dict."""
     return container.site if isinstance(container, TracedDict) else None
 
 
-def _nothing() -> None:
-    return None
+def code_called(function: Any, places: Places) -> CodeType | None:
+    """The code of the user's, or of a library, that a call runs first."""
+    match function:
+        case partial():
+            return code_called(function.func, places)
+        case torch.nn.Module():
+            function = type(function).forward
+        case type():
+            function = vars(function).get("__init__")
+        case FunctionType() | MethodType():
+            pass
+        case _:
+            function = inspect.getattr_static(type(function), "__call__", None)
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType) or places.is_foreign(code) or Where(code.co_filename, 1).is_standard:
+        return None
+    return code
+
+
+def hands_on_a_choice(function: Any, given: Iterable[Any]) -> bool:
+    """Whether one of several things is among the arguments of a call, or in the object whose method is called."""
+    if isinstance(function, partial):
+        return hands_on_a_choice(function.func, (*given, *function.args, *function.keywords.values()))
+    owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
+    return any(isinstance(each, Disagreement) for value in (*given, owner) for each in walk(value, 2, _parts))
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """The parts of a structure, and those attributes of an object that are such things themselves."""
+    if isinstance(value, (torch.Tensor, type, Disagreement)):
+        return ()
+    attributes = getattr(value, "__dict__", {}).values() if store_of(value) is None else ()
+    return (*parts_of(value), *(held for held in attributes if isinstance(held, Disagreement)))

@@ -12,7 +12,7 @@ import sympy
 import torch
 
 from trueport.capture.graph import Node, numbers_in, values_in
-from trueport.capture.joins.ways import Arm
+from trueport.capture.joins.meeting import Arm
 from trueport.torch_internals.symbolic import is_single, is_symbolic, plain_number, statement_of
 
 aten = torch.ops.aten

@@ -16,11 +16,11 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.rows import held_together
 from trueport.capture.containers.sequences import refuse
-from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.chosen import Chosen, chosen, itself, later, made_of, pick
 from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.texts import OpenText
 from trueport.decompositions.indexing import get_item, items_of, within
+from trueport.rewrite.running.asking import fails_unless
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals.symbolic import (
     expr_of,

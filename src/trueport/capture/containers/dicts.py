@@ -8,7 +8,7 @@ another order are gone through in the one or in the other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeAlias
 
@@ -35,7 +35,6 @@ from trueport.torch_internals.symbolic import is_symbolic
 
 Entries: TypeAlias = dict[Any, Any]
 """What a dict holds: its values, a flag under `Presence(key)` for each key that may be missing, its order if open."""
-_NOTHING = object()
 
 
 @dataclass(frozen=True)
@@ -214,17 +213,8 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
     def _value(self, key: Any) -> Any:
         return dict.__getitem__(self, key)
 
-    def __iter__(self) -> Iterator[Any]:
-        return self._unknown() if self.is_open else dict.__iter__(self)
-
-    def __reversed__(self) -> Iterator[Any]:
-        return self._unknown() if self.is_open else dict.__reversed__(self)
-
-    def __len__(self) -> int:
-        return self._unknown() if self.is_open else dict.__len__(self)
-
     def __bool__(self) -> bool:
-        return self._unknown() if self.is_open else dict.__len__(self) > 0
+        return len(self) > 0
 
     def __contains__(self, key: object) -> bool:
         known = self.presence(key)
@@ -314,9 +304,6 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
     def clear(self) -> None:
         self.hold({})
 
-    def popitem(self) -> Any:
-        return self._unknown() if self.is_open else dict.popitem(self)
-
     def __eq__(self, other: object) -> bool:
         if self.is_open or has_open_keys(other):
             return self is other or self._unknown()
@@ -326,6 +313,15 @@ class TracedDict(dict, TracedContainer):  # type: ignore[type-arg]
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return (dict, (dict(self),))
+
+
+def _knowing_keys(name: str) -> Callable[[TracedDict], Any]:
+    plain = getattr(dict, name)
+    return lambda self: self._unknown() if self.is_open else plain(self)
+
+
+for _name in ("__iter__", "__reversed__", "__len__", "popitem"):
+    setattr(TracedDict, _name, _knowing_keys(_name))
 
 
 @store_for(TracedDict)

@@ -1,6 +1,7 @@
 """What a list holds whose number of items may be open: plain items and `Rows` in turn.
 
 Both are parts, and answer the same questions; nobody asks which of them a part is.
+A change in the middle of such a list is what lies before, something else, and what lies after.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import torch
 from trueport.capture.containers.rows import ItemShape, NoRows, NotAlike, Rows, held_together
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import FunctionalTensor
+from trueport.torch_internals.releases import either
+from trueport.torch_internals.symbolic import is_symbolic, plain_number, same_number
 
 
 class PlainItems(tuple[Any, ...]):
@@ -165,3 +168,35 @@ def _one(pieces: Sequence[torch.Tensor], axis: int) -> torch.Tensor:
         return torch.cat(list(pieces), axis)
     own: torch.Tensor = pieces[0] if TRACE.trace is None else TRACE.trace.copied(pieces[0])
     return own
+
+
+def number_of(index: Any, count: Any) -> Any:
+    """The number of the item that an index means: a negative one counts from the end."""
+    index = plain_number(index)
+    if not is_symbolic(index):
+        return index if index >= 0 else count + index
+    trace = TRACE.trace
+    from_the_end = index < 0 if trace is None else trace.truth(index < 0)
+    return index if from_the_end is False else either(from_the_end, index + count, index)
+
+
+def bounds_of(index: Any, count: Any) -> tuple[Any, Any]:
+    """Where one item, or the items of a slice, begin and end: both lie in the list, in this order."""
+    if not isinstance(index, slice):
+        start = number_of(index, count)
+        return start, start + 1
+    start, stop = (
+        edge if bound is None else torch.sym_min(torch.sym_max(number_of(bound, count), 0), count)
+        for bound, edge in ((index.start, 0), (index.stop, count))
+    )
+    return start, torch.sym_max(start, stop)
+
+
+def spliced(items: ListParts, start: Any, stop: Any, new: ListParts) -> ListParts:
+    """The items before `start`, the new ones, and those from `stop` on."""
+    rows = items.rows()
+    return ListParts((_part(rows, None, start),)).then(new).then(ListParts((_part(rows, stop, None),)))
+
+
+def _part(rows: Rows, start: Any, stop: Any) -> Part:
+    return PlainItems() if same_number(stop, 0) else rows.part(start, stop)

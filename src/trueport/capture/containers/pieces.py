@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import TracedList, is_open
+from trueport.capture.containers.parts import number_of
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
-from trueport.capture.containers.splicing import number_of
 from trueport.decompositions.indexing import cut, get_item
 from trueport.torch_internals.symbolic import is_symbolic, same_number
 

@@ -3,22 +3,26 @@
 Its keys and its values are two lists, which arms and rounds leave with an open number of items like any other. A key
 that is there is found by comparing; one that is not is appended to both. The trace finds out that a dict is given such
 a key, and starts again with a table where the dict is made.
+
+`defaultdict` and `Counter` in rewritten code: dicts that answer for keys which they do not have.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.stops.raising import fail, fails_unless
+from trueport.capture.stops.raising import fail
 from trueport.capture.values.stores import TracedContainer
 from trueport.rewrite.ahead import rewritten
+from trueport.rewrite.running.asking import fails_unless
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.torch_internals.symbolic import is_number, is_traced
 
@@ -182,3 +186,31 @@ class Table(Counting, TracedContainer):
 def _entries(given: Any) -> Any:
     """Of what a dict is made: also of a table, as `{0: 1}` in `Counter({0: 1})` is one where the Counter is."""
     return given.items() if isinstance(given, Table) else dict(given).items()
+
+
+class MakingDict(TracedDict, Counting):
+    """One that makes what it is asked for."""
+
+    def __init__(self, missing: Callable[[], Any], stands_for: type) -> None:
+        super().__init__()
+        self.missing, self.stands_for = missing, stands_for
+
+    def empty(self) -> MakingDict:
+        return MakingDict(self.missing, self.stands_for)
+
+    def __getitem__(self, key: Any) -> Any:
+        there = self.presence(key)
+        if there is True:
+            return dict.__getitem__(self, key)
+        value = self.missing() if there is False else self.get(key, self.missing())
+        if self.stands_for is defaultdict:
+            self[key] = value
+        return value
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """A Counter adds what it is given, or counts it."""
+        if self.stands_for is not Counter:
+            super().update(*args, **kwargs)
+            return
+        for other in (*args, kwargs):
+            self.add_up(other)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.effects.nearby import classes_near, rooms_near
+from trueport.capture.effects.snapshot import classes_near, rooms_near
 from trueport.capture.stops.places import Places
 
 _Cache = functools._lru_cache_wrapper

@@ -7,21 +7,19 @@ or a view that functionalisation makes anew when it is next read: its value has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from trueport.capture.containers.rows import NoRows, Rows
 from trueport.capture.graph import Value
+from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import Maybe, value_of
 from trueport.capture.values.stores import store_of, walk
 from trueport.load.trees import container_of
 from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of
 from trueport.torch_internals import FunctionalTensor
-
-if TYPE_CHECKING:
-    from trueport.capture.recording.tracer import Tracer
 
 LastValues: TypeAlias = Mapping[int, Value]
 """By id of the tensor, which whoever holds this holds too."""

@@ -1,4 +1,4 @@
-"""The user's model as it was: what tracing sets on modules is seen, and undone."""
+"""The user's model, and the classes and modules within its reach, as they were: what tracing sets there is undone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from trueport.capture import limits
-from trueport.capture.effects.nearby import classes_near, rooms_near
 from trueport.capture.effects.world import World
 from trueport.capture.recording.held import HeldContainer, held_by
 from trueport.capture.values.stores import fill, store_of
@@ -159,3 +158,33 @@ def _content(container: Any) -> Any:
 def _is_same(container: Any, was: Any) -> bool:
     store = store_of(container)
     return store is None or store.same(container, was)
+
+
+_NOT_USERS = frozenset({"torch", "numpy", "trueport", "sympy"})
+
+
+def is_users(module: str) -> bool:
+    root = module.partition(".")[0]
+    return root not in _NOT_USERS and root not in sys.stdlib_module_names
+
+
+def classes_near(model: torch.nn.Module) -> set[type]:
+    """The classes of the model's parts, and those that they inherit from."""
+    return {base for part in model.modules() for base in type(part).__mro__ if is_users(base.__module__)}
+
+
+def rooms_near(model: torch.nn.Module) -> set[ModuleType]:
+    """The modules of those classes, and those that they import or import something from."""
+    functions = {value for part in model.modules() for value in vars(part).values() if isinstance(value, FunctionType)}
+    rooms = {
+        sys.modules[made.__module__] for made in (*classes_near(model), *functions) if made.__module__ in sys.modules
+    }
+    names = {name for room in rooms for value in list(vars(room).values()) if (name := _home(value)) is not None}
+    return rooms | {sys.modules[name] for name in names if is_users(name) and name in sys.modules}
+
+
+def _home(value: object) -> str | None:
+    """The module that a name of another module comes from."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    return value.__module__ if isinstance(value, (FunctionType, type)) else None

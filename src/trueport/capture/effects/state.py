@@ -2,18 +2,22 @@
 
 A graph keeps nothing between calls. Buffers that forward writes are found (functionalisation knows), and the caller
 chooses: lift each to an input and an output, or keep its present value for good. The default is to refuse.
+Attributes that the graph does not keep are named, with the line that sets them.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 import torch
 
-from trueport.capture.effects.snapshot import AttributeSnapshot
-from trueport.capture.effects.where_set import where_set
+from trueport.capture.effects.snapshot import AttributeSnapshot, classes_near, rooms_near
 from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind, values_in
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.weights import MemoryKey, memory_key
@@ -21,7 +25,8 @@ from trueport.capture.stops.restarts import Restarting
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.diagnostics.spelling import option, told
-from trueport.source import Place
+from trueport.source import Place, Where
+from trueport.source.writes import line_that_writes
 
 REPLACED = "replaced"
 """The fact of a finding that forward replaces a tensor, as caches are: eager says whether any call depends on it."""
@@ -182,3 +187,53 @@ def _attributes(names: list[str], choice: StateMode, model: torch.nn.Module) -> 
 
 def _is_state(name: str) -> bool:
     return not name.rsplit(".", 1)[-1].startswith("_is_full_backward")
+
+
+_MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setstate__", "__deepcopy__"})
+
+
+def where_set(model: torch.nn.Module, name: str) -> Place | None:
+    """Where `name` (`blocks.0.cache[2].k`) is written: in the class of the module that holds it, or near the model.
+
+    Python tells nobody that an attribute was set, so the functions that may have done it are read.
+    """
+    path, attributes = _split(model, name)
+    for attribute in reversed(attributes):
+        for function in _candidates(model, model.get_submodule(path)):
+            code = function.__code__
+            line = line_that_writes(code.co_filename, code.co_firstlineno, attribute)
+            if line is not None:
+                return Place((Where(code.co_filename, line, function.__qualname__),), path)
+    return None
+
+
+def _split(model: torch.nn.Module, name: str) -> tuple[str, list[str]]:
+    """The path of the module, and the names that lead on from it."""
+    path = max((p for p, _ in model.named_modules() if not p or name.startswith(f"{p}.")), key=len)
+    rest = name.removeprefix(f"{path}.") if path else name
+    return path, re.findall(r"[^\W\d]\w*", re.sub(r"\[[^]]*\]", "", rest))
+
+
+def _candidates(model: torch.nn.Module, owner: torch.nn.Module) -> Iterator[FunctionType]:
+    for cls in type(owner).__mro__:
+        yield from _functions(vars(cls).values())
+    for cls in classes_near(model):
+        yield from _functions(vars(cls).values())
+    for room in rooms_near(model):
+        yield from _functions(vars(room).values())
+        for made in vars(room).values():
+            if isinstance(made, type) and made.__module__ == room.__name__:
+                yield from _functions(vars(made).values())
+
+
+def _functions(values: Iterable[object]) -> Iterator[FunctionType]:
+    for value in list(values):
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if isinstance(function, FunctionType):
+            function = inspect.unwrap(function)
+        if isinstance(function, FunctionType) and function.__name__ not in _MAKING and not _is_installed(function):
+            yield function
+
+
+def _is_installed(function: FunctionType) -> bool:
+    return Where(function.__code__.co_filename, 1).is_installed

@@ -1,4 +1,7 @@
-"""What two arms leave behind, made one: the outputs of an `If`."""
+"""What two arms leave behind, made one: the outputs of an `If`.
+
+Lists that two arms leave with different items: item by item where both have as many, otherwise open from then on.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,21 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.dicts import TracedDict, joined_entries
-from trueport.capture.containers.lists import ListParts
+from trueport.capture.containers.lists import ListParts, Part, TracedList, held_in
+from trueport.capture.containers.parts import PlainItems
+from trueport.capture.containers.rows import NotAlike, Rows, common_shape
 from trueport.capture.graph import Number, Value, symbols_of
-from trueport.capture.joins.lists import merged_list, merged_parts, merged_parts_of
-from trueport.capture.joins.meeting import MeetingWays, inside
-from trueport.capture.joins.ways import Arm
+from trueport.capture.joins.meeting import Arm, MeetingWays, inside
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import is_handled_here
 from trueport.capture.values import kinds, maybe
 from trueport.capture.values.chosen import Chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.kinds import ONE_LIST, Length, ListKind
 from trueport.capture.values.stores import ContainerChange, keys_differ
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
+from trueport.load.trees import container_of
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 from trueport.torch_internals.symbolic import plain_number, statement_of
@@ -83,11 +88,11 @@ class Merging(MeetingWays):
             case kinds.Choice() as kind:
                 return self._chosen(kind, then, orelse, lambda: self._disagreement(name, *both))
             case kinds.ListKind() as kind:
-                return merged_list(self, kind, then, orelse, name)
+                return self._merged_list(kind, then, orelse, name)
             case kinds.DictKind() as kind if not unbound or kind.count is None:
                 return self._dicts(then, orelse)
             case kinds.Record(structure=None):
-                return merged_parts_of(self, then, orelse, name)
+                return self._merged_parts_of(then, orelse, name)
             case kinds.Record() | kinds.DictKind():
                 return self._leaf_by_leaf(then, orelse, name)
             case kinds.Conflict():
@@ -148,10 +153,6 @@ class Merging(MeetingWays):
             self.tracer.link(result, sides, self.again)
         return result
 
-    def is_in_arm(self, size: Any) -> bool:
-        """Whether a size can be told only in the arm in which it arose."""
-        return self.is_inner(size, self.mark)
-
     # --- structures
 
     def _dicts(self, then: Any, orelse: Any) -> TracedDict:
@@ -168,6 +169,70 @@ class Merging(MeetingWays):
         merged = [self.merge(a, b, leaf.path) for leaf, a, b in zip(found, *sides, strict=True)]
         return structure.build(merged)
 
+    def _merged_parts_of(self, then: Any, orelse: Any, name: str) -> Any:
+        """Containers in which there are lists of open length, part by part."""
+        found = [container_of(side) for side in (then, orelse) if side is not UNBOUND]
+        if found[0] is None or found[0] != found[-1]:
+            return self.disagreement(name, *map(self.kind_of, (then, orelse)))
+        steps = found[0].steps()
+        parts = ([UNBOUND for _ in steps] if side is UNBOUND else found[0].open(side) for side in (then, orelse))
+        merged = [self.merge(a, b, f"{name}{step.path}") for step, a, b in zip(steps, *parts, strict=True)]
+        return found[0].fill(found[0].shell(), merged)
+
+    def _merged_list(self, kind: ListKind, then: Any, orelse: Any, name: str) -> TracedList:
+        like: TracedList = next(items for items in (then, orelse) if isinstance(items, TracedList))
+        one, other = (_unbound(like.held) if side is UNBOUND else held_in(side) for side in (then, orelse))
+        made = like.holding(self.merged_parts(one, other, name))
+        made.place = self.place
+        made.stands_for = kind.made_as
+        if self.was_there(then) or self.was_there(orelse):
+            made.one_of_two = self.disagreement(name, ONE_LIST)
+        return made
+
+    def merged_parts(self, then: ListParts, orelse: ListParts, name: str) -> ListParts:
+        lost = then.lost or orelse.lost
+        if lost is not None:
+            return ListParts((lost,))
+        if then.alike(orelse):
+            pairs = zip(then.parts, orelse.parts, strict=True)
+            return ListParts(tuple(self._merged_part(one, other, name) for one, other in pairs))
+        try:
+            then, orelse = self._as_left(then, self.then), self._as_left(orelse, self.orelse)
+            shape = common_shape(parts.shape(partial(self.is_inner, mark=self.mark)) for parts in (then, orelse))
+            with inside(self.tracer, self.then.region):
+                one = then.rows(shape)
+            with inside(self.tracer, self.orelse.region):
+                other = orelse.rows(shape)
+            return ListParts((self._merged_rows(one, other, name),))
+        except NotAlike:
+            lengths = [Length(None if parts.items is None else len(parts.items)) for parts in (then, orelse)]
+            return ListParts.plain([self.disagreement(name, *lengths)])
+
+    def _as_left(self, parts: ListParts, arm: Arm) -> ListParts:
+        """The items as an arm left them: it may have written tensors that were in the list before it."""
+
+        def now(item: Any) -> Any:
+            leaves, structure = flatten(item, "item")
+            left = [
+                self.tracer.holding(arm.values[id(value)], value)
+                if isinstance(value, torch.Tensor) and id(value) in arm.values
+                else value
+                for value in (leaf.value for leaf in leaves)
+            ]
+            return item if all(a is b.value for a, b in zip(left, leaves, strict=True)) else structure.build(left)
+
+        return parts.mapped(now)
+
+    def _merged_part(self, one: Part, other: Part, name: str) -> Part:
+        if isinstance(one, Rows) and isinstance(other, Rows):
+            return one if one is other else self._merged_rows(one, other, name)
+        pairs = zip(one.plain or (), other.plain or (), strict=True)
+        return PlainItems(self.merge(a, b, f"item {i} of {name}") for i, (a, b) in enumerate(pairs))
+
+    def _merged_rows(self, one: Rows, other: Rows, name: str) -> Rows:
+        pairs = zip(one.read().tensors, other.read().tensors, strict=True)
+        return Rows(one.shape, tuple(self.merge(a, b, name) for a, b in pairs))
+
     def _disagreement(self, name: str, *both: kinds.Kind) -> Disagreement:
         return self.disagreement(f"`{name}`" if name.isidentifier() else name, *both)
 
@@ -175,9 +240,6 @@ class Merging(MeetingWays):
         return Disagreement(name, then, orelse, self.place, self.again, self._arguments())
 
     # --- what a container asks that the arms changed
-
-    def merged_parts(self, then: ListParts, orelse: ListParts, name: str) -> ListParts:
-        return merged_parts(self, then, orelse, name)
 
     def other_length(self, change: ContainerChange) -> None:
         self.ask_makers(change)  # there, its length may be open
@@ -225,3 +287,8 @@ def _both(then: Sequence[Any], orelse: Sequence[Any], key: Callable[[Any], Any])
     for at in {**one, **other}:
         change = one.get(at) or other[at]
         yield change, *(side[at].after if at in side else change.before for side in (one, other))
+
+
+def _unbound(other: ListParts) -> ListParts:
+    """What stands for a list in the arm that does not bind it."""
+    return ListParts(()) if other.items is None else ListParts.plain([UNBOUND for _ in other.items])

@@ -10,6 +10,10 @@ with what it carried the last time, and one traced round shows that this still h
        A size or a tensor is kept only if it is older than the outermost loop.
     3. Carrying too much is no fault, but may be refused where less is not. So an outermost loop that fails while
        something is remembered in it begins once more without.
+    4. What an inner loop finds out the first time is put off: the round around it goes on with results of the kinds
+       that are known so far, and is traced again in any case. So all levels learn from one round each, and the next
+       one shows that what they learned holds: n levels take 2 n rounds. Only where all that changes is remembered, and
+       no number is what it was: it may change in a later round, and would be a plain one for what comes after.
 """
 
 from __future__ import annotations
@@ -49,9 +53,22 @@ class LastTime:
     _inner: dict[tuple[Place, int], LastTime] = field(default_factory=dict)
     """By place, and which loop at that place it is within one round."""
     _begun: collections.Counter[Place] = field(default_factory=collections.Counter)
+    unsettled: bool = False
+    """Whether a loop was put off in the round that is being traced, which shows nothing of what holds then."""
+    _was_put_off: bool = False
 
     def round_begins(self) -> None:
         self._begun.clear()
+        self.unsettled = False
+
+    def puts_off(self, plan: Plan) -> bool:
+        """Whether a loop may go on from here, in a round of another one, before it has settled (4)."""
+        others = plan.contents or plan.bases or plan.lists or plan.outdated
+        if self._was_put_off or not self.outermost.remembers or plan.tracer.careful or others:
+            return False
+        self._was_put_off = all(_is_simple(slot) or _is_tensor_so_far(slot) for slot in plan.slots)
+        self.outermost.remembered |= self._was_put_off
+        return self._was_put_off
 
     def inner(self, place: Place) -> LastTime:
         """A loop that begins inside the round that is being traced."""
@@ -120,6 +137,10 @@ def _is_simple(slot: Slot) -> bool:
         return False
     plain = isinstance(slot.structure_leaves[0], (torch.Tensor, *NUMBERS)) and not slot.leaves[0].things
     return plain and not (slot.lost or slot.maybe or slot.rows or slot.stale) and slot.tangled is None
+
+
+def _is_tensor_so_far(slot: Slot) -> bool:
+    return slot.leaves is None and slot.kind is None and isinstance(slot.before, torch.Tensor)
 
 
 def _carry(slot: Slot, leaf: Kind, known: Slot, plan: Plan) -> None:

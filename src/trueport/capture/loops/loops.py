@@ -3,36 +3,92 @@
 What a round of the loop changes is found by tracing one: at first everything is taken to stay as it is; what turns out
 to change is carried from round to round, a size that changes is left open, and the body is traced again until nothing
 new turns up. Everything that the body reads and does not change is simply a value of the scope around it.
+
+Views that rounds of a loop put into a list, while they write what the views show.
+
+    for t in range(n):
+        z[t] = step(z[t])
+        out.append(z[t])        each round writes a row of its own: nobody writes it again
+        z += 1                  this one changes what earlier rounds put into the list
+
+A list of open length holds values and no views. The first is let through, and of the second the list is out of date.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import sympy
 import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.lists import Unfilled
-from trueport.capture.graph import Region
+from trueport.capture.graph import Node, Number, Region, Value
 from trueport.capture.loops.last_time import LastTime, Outermost, is_linked_anew
 from trueport.capture.loops.learning import Learner
-from trueport.capture.loops.plan import FirstRoundDiffers, LoopFlow, Plan
+from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.results import Results
 from trueport.capture.loops.rounds import Rounds, Step
-from trueport.capture.loops.views import OpenRound
+from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
-from trueport.errors import ExportError
+from trueport.capture.recording.tracer import Tracer
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
+
+aten = torch.ops.aten
+
+_OTHER_AXES = (aten.unsqueeze.default, aten.squeeze.dim)
+"""The same row, under another number of axes."""
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """A round that is being traced: its region, its number, and the point in the trace at which it began."""
+
+    region: Region
+    iteration: sympy.Symbol
+    mark: int
+
+    def is_own_row(self, tracer: Tracer, view: torch.Tensor) -> bool:
+        """Whether a view is a row that no other round has, of a tensor of which this round writes nothing else."""
+        wrapper = tracer.adopt_all(view)
+        shown, base = self._maker(tracer.value(wrapper)), tracer.value(tracer.writes.base(wrapper))
+        while shown is not None and shown.op in _OTHER_AXES:
+            shown = self._maker(shown.args[0])
+        if shown is None or shown.op is not aten.select.int or not self._differs(tracer, _index(shown.args[1:])):
+            return False
+        while (made := self._maker(base)) is not None:
+            if made.op is not aten.select_scatter.default or _index(made.args[2:]) != _index(shown.args[1:]):
+                return False
+            base = made.args[0]
+        return True
+
+    def _maker(self, value: Value) -> Node | None:
+        return next((node for node in reversed(self.region.nodes) if value in node.outputs), None)
+
+    def _differs(self, tracer: Tracer, index: Any) -> bool:
+        """Whether an index is another one in each round."""
+        if index is None:
+            return False
+        step = sympy.expand(index.subs(self.iteration, self.iteration + 1) - index)
+        others = index.free_symbols - {self.iteration}
+        varies = any(tracer.symbols.shapes.made_since(symbol, self.mark) for symbol in others)
+        return bool(step.is_number and step != 0 and not varies)
+
+
+def _index(args: tuple[Any, ...]) -> sympy.Expr | None:
+    """The traced number by which a row is taken along the first axis."""
+    axis, index = args[:2]
+    return index.expr if axis == 0 and isinstance(index, Number) else None
 
 
 class Loops:
     """Traces loops for one trace."""
 
-    def __init__(self, control: LoopFlow) -> None:
+    def __init__(self, control: Flow) -> None:
         self._control = control
         self._tracer = control.tracer
         self._rounds: list[OpenRound] = []
@@ -79,7 +135,7 @@ class Loops:
             outermost = Outermost(self._tracer.symbols.shapes.mark(), self._tracer.writes.mark())
             try:
                 return traced(LastTime(outermost))
-            except (ExportError, TypeError, ValueError, LookupError, RuntimeError, AttributeError) as failure:
+            except Exception as failure:  # also one of the user's, raised for a kind that was too narrow so far
                 if not outermost.remembered:
                     raise
                 self._tracer.swallowed.forget(failure)
@@ -103,7 +159,12 @@ class Loops:
                     raise
                 first_round = True  # a list that only later rounds read: the very first round tells what is put into it
                 continue
-            learned |= known and is_linked_anew(plan, traced)
+            learned |= last_time.unsettled or (known and is_linked_anew(plan, traced))
+            around = self._running[:-1]
+            if learned and not first_round and around and last_time.puts_off(plan):
+                for outer in around:
+                    outer.unsettled = True
+                learned = False
             if not learned and not first_round:
                 last_time.remember(plan)
                 Results(plan, traced).finish(trips, first, learner.tangles)

@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.rows import IsInner
-from trueport.capture.graph import Number, Region, Value
+from trueport.capture.graph import Number, Value
 from trueport.capture.joins.meeting import MeetingWays
-from trueport.capture.loops.lists import FilledList
-from trueport.capture.loops.out_of_date import RoundsDisagree
-from trueport.capture.loops.slots import Content, Round, Slot
+from trueport.capture.loops.slots import Content, FilledList, Round, Slot
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.values import kinds
 from trueport.capture.values.chosen import Chosen, candidates_of
-from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.disagreement import Disagreement, RoundsDisagree
+from trueport.capture.values.kinds import made_anew
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import ContainerChange, store_of
-from trueport.capture.values.things import made_anew
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
-from trueport.errors import ExportError, Unwinding
+from trueport.errors import Unwinding, refusal
 from trueport.rewrite.running.runtime import UNBOUND, BlockNames
 from trueport.source import Place
 from trueport.torch_internals import memory_of
-
-
-class OpenRounds(Protocol):
-    """The rounds that are traced just now (loops.py)."""
-
-    @property
-    def rows_shown(self) -> dict[Memory, list[torch.Tensor]]:
-        """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
-
-    def round(self, region: Region, iteration: Any, mark: int) -> AbstractContextManager[None]: ...
-
-
-class LoopFlow(Flow, Protocol):
-    """The control flow of a trace that has loops."""
-
-    @property
-    def loops(self) -> OpenRounds: ...
 
 
 class FirstRoundDiffers(Unwinding):
@@ -61,7 +41,7 @@ class FirstRoundDiffers(Unwinding):
 class Plan(MeetingWays):
     """The slots, containers, tensors and lists that the rounds of one loop change, as far as is known."""
 
-    def __init__(self, control: LoopFlow, state: BlockNames, place: Place, blocks: Sequence[Any]) -> None:
+    def __init__(self, control: Flow, state: BlockNames, place: Place, blocks: Sequence[Any]) -> None:
         self.control, self.tracer, self.state, self.place = control, control.tracer, state, place
         self.blocks = blocks
         self.before = state.get()
@@ -207,8 +187,5 @@ class Plan(MeetingWays):
             limits.LOOP_ATTEMPTS,
         )
 
-    def _refuse(self, message: str, label: str, fix: str, *reached: limits.Limit) -> NoReturn:
-        seen = tuple(limit.reached for limit in reached)
-        facts = {name: fact for limit in reached for name, fact in limit.facts.items()}
-        said = ArmsDisagree(message=message, place=self.place, label=label, fix=fix, seen=seen, facts=facts)
-        raise ExportError([said])
+    def _refuse(self, message: str, label: str, fix: str, reached: limits.Limit | None = None) -> NoReturn:
+        raise refusal(ArmsDisagree(message=message, place=self.place, label=label, fix=fix, **limits.told(reached)))

@@ -10,13 +10,12 @@ import torch
 from trueport.capture.containers.lists import ListParts
 from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.joins.meeting import inside
-from trueport.capture.loops.lists import FilledList
 from trueport.capture.loops.plan import Plan
-from trueport.capture.loops.slots import Round, Slot
+from trueport.capture.loops.slots import FilledList, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.values.leaves import tensors_in
 from trueport.rewrite.running.runtime import UNBOUND
-from trueport.torch_internals import memory_of
+from trueport.torch_internals import from_functional, memory_of
 from trueport.torch_internals.symbolic import is_symbolic
 
 
@@ -55,7 +54,7 @@ class Results:
             content.put(ends[id(content.slot)])
         self._plan.spoil()
         for base, result in written:
-            self._tracer.writes.put(base, self._tracer.fake_of(result))
+            self._tracer.writes.put(base, from_functional(result))
 
     def _append(self, trips: Any, first: Any) -> None:
         traced, symbols = self._traced, self._tracer.symbols
@@ -151,7 +150,7 @@ class Results:
     def _stands_for(self, wrapper: torch.Tensor, item: Any) -> None:
         """The list holds the very tensors that rounds appended; out of date where a later round writes one of them.
 
-        Where it is a view, `views.py` tells whether that may be.
+        Where it is a view, `OpenRound` tells whether that may be.
         """
         held = tensors_in(item)
         self._tracer.link(wrapper, [tensor for tensor in held if self._tracer.is_whole(tensor)])

@@ -11,7 +11,7 @@ from trueport.capture.effects.world import World
 from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Round, Slot
-from trueport.torch_internals import memory_of
+from trueport.torch_internals import from_functional, memory_of
 from trueport.torch_internals.symbolic import expr_of, is_traced
 
 Step = Callable[[Any], Any]
@@ -62,7 +62,7 @@ class Rounds:
         for content in self._plan.contents.values():
             content.put(self._entering(content.slot, traced))
         for base, slot in self._plan.bases.values():
-            self._tracer.writes.put(base, self._tracer.fake_of(self._entering(slot, traced)))
+            self._tracer.writes.put(base, from_functional(self._entering(slot, traced)))
         for filled in self._plan.lists:
             filled.enter(traced, self._entering(filled.slot, traced))
         for filled in self._plan.lists:

@@ -19,9 +19,9 @@ from typing import Any
 from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.containers.rows import NoRows
 from trueport.capture.effects.world import World
-from trueport.capture.loops.out_of_date import OutOfDate
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import Round, Slot
+from trueport.capture.values.disagreement import OutOfDate
 from trueport.capture.values.maybe import value_of
 
 Containers = dict[int, Any]

@@ -9,7 +9,6 @@ from typing import Any
 from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
 from trueport.capture.containers.lists import is_open
-from trueport.capture.containers.making_dicts import MakingDict
 from trueport.capture.containers.ordered_dicts import TracedOrderedDict
 from trueport.capture.containers.stepping import (
     ByPosition,
@@ -18,6 +17,7 @@ from trueport.capture.containers.stepping import (
     Stepper,
     StepResult,
 )
+from trueport.capture.containers.tables import MakingDict
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.polyfills.of_builtins import until
 from trueport.capture.recording.flow import Flow

@@ -16,12 +16,12 @@ import torch
 from trueport.capture.containers.choices import attribute
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
-from trueport.capture.python.number_math import traced_math
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText
+from trueport.decompositions.number_math import traced_math
 from trueport.load.containers import kind_of_container
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
@@ -44,8 +44,9 @@ def traced_builtin(control: Flow, function: Builtin) -> Builtin | None:
     _refuse_sending(control, function)
     replacement = _TRACED.get(function) or _of_a_method(function)
     if replacement is not None:
-        through = _with_generators if function in _GOING_THROUGH else _as_given
-        return functools.partial(through, control, replacement)
+        if function in _GOING_THROUGH:
+            return functools.partial(_with_generators, control, replacement)
+        return functools.partial(replacement, control)
     return traced_math(function)
 
 
@@ -64,11 +65,7 @@ def _of_a_method(function: Any) -> Builtin | None:
     if not isinstance(owner, (list, tuple, str)) or is_open(owner):
         return None
     method = _METHODS.get((str if isinstance(owner, str) else list, function.__name__))
-    return None if method is None else functools.partial(_with_owner, method, function)
-
-
-def _with_owner(method: Builtin, function: Any, control: Flow, *args: Any, **kwargs: Any) -> Any:
-    return method(control, function, *args, **kwargs)
+    return None if method is None else functools.partial(method, function)
 
 
 _METHODS: dict[tuple[type, str], Builtin] = {}
@@ -83,7 +80,7 @@ def _method(owner: type, name: str) -> Callable[[Builtin], Builtin]:
 
 
 @_method(list, "count")
-def _count(control: Flow, function: Any, item: Any) -> Any:
+def _count(function: Any, control: Flow, item: Any) -> Any:
     items = function.__self__
     return _counted(items, item) if control.holds_traced((item, *items)) else function(item)
 
@@ -94,7 +91,7 @@ def _counted(items: list[Any], item: Any) -> Any:
 
 
 @_method(list, "index")
-def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
+def _index(function: Any, control: Flow, item: Any, *bounds: Any) -> Any:
     items = function.__self__
     if bounds or not control.holds_traced((item, *items)):
         return function(item, *bounds)
@@ -104,13 +101,12 @@ def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
 
 
 @_method(str, "join")
-def _join(_: Flow, function: Any, items: Any) -> Any:
-    parts = list(items)
-    return each_way(parts, function)
+def _join(function: Any, _: Flow, items: Any) -> Any:
+    return each_way(list(items), function)
 
 
 @_method(str, "format")
-def _format(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
+def _format(function: Any, _: Flow, *args: Any, **kwargs: Any) -> Any:
     return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
 
 
@@ -121,10 +117,6 @@ def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
 _GOING_THROUGH = frozenset(
     {sum, any, all, max, min, sorted, enumerate, zip, map, filter, list, tuple, functools.reduce}
 )
-
-
-def _as_given(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
-    return replacement(control, *args, **kwargs)
 
 
 def _with_generators(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
@@ -244,8 +236,8 @@ _TRACED |= {
     operator.not_: lambda control, value: as_bool(control, control.negate(value)),
     **{getattr(operator, word): _comparing(word) for word in ("lt", "le", "gt", "ge")},
     operator.contains: lambda _control, container, item: RUNTIME_FUNCTIONS.in_(item, container),
-    operator.countOf: lambda control, items, item: _count(control, list(items).count, item),
-    operator.indexOf: lambda control, items, item: _index(control, list(items).index, item),
+    operator.countOf: lambda control, items, item: _count(list(items).count, control, item),
+    operator.indexOf: lambda control, items, item: _index(list(items).index, control, item),
 }
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import is_open
-from trueport.capture.python.arrays import as_tensor
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.recording.flow import Flow
+from trueport.decompositions.arrays import as_tensor
 from trueport.decompositions.creation import tensor_of
 from trueport.decompositions.registry import always, decomposes, holds_symbol
 from trueport.torch_internals import Array

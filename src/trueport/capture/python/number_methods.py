@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from trueport.capture.stops.places import Places, code_that_calls
-from trueport.capture.stops.raising import fails_unless
 from trueport.capture.values.texts import Message, OpenText
+from trueport.rewrite.running.asking import fails_unless
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import float_floor_division, floats_step_by_step, multiples_told
 from trueport.torch_internals.symbolic import counted, has_hint, is_integer, is_number, is_symbolic

@@ -10,6 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import torch
+
+from trueport.capture.graph import Region
+from trueport.capture.recording.sharing import Memory
 from trueport.capture.recording.tracer import Tracer
 from trueport.rewrite.running.asking import Trace
 from trueport.rewrite.running.runtime import BlockNames
@@ -25,8 +29,18 @@ class Forked(Protocol):
         """What is traced here belongs to no statement that could be begun anew."""
 
 
-class Tracing(Protocol):
-    """Whoever records: where nodes go, and the statements that run."""
+class OpenRounds(Protocol):
+    """The rounds that are traced just now (loops/loops.py)."""
+
+    @property
+    def rows_shown(self) -> dict[Memory, list[torch.Tensor]]:
+        """By what holds items of a list: the views that it stands for, of what rounds write, each its own row."""
+
+    def round(self, region: Region, iteration: Any, mark: int) -> AbstractContextManager[None]: ...
+
+
+class Flow(Trace, Protocol):
+    """What rewritten code asks of a trace, and what our own functions in its place ask besides."""
 
     @property
     def tracer(self) -> Tracer: ...
@@ -34,9 +48,8 @@ class Tracing(Protocol):
     @property
     def forks(self) -> Forked: ...
 
-
-class Flow(Tracing, Trace, Protocol):
-    """What rewritten code asks of a trace, and what our own functions in its place ask besides."""
+    @property
+    def loops(self) -> OpenRounds: ...
 
     @property
     def roots(self) -> Sequence[Any]:

@@ -7,7 +7,7 @@ tensor of that size fits another. Asked only where a trace needs the number; for
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,7 +55,7 @@ class SizeValues:
         if rule is None or not set(node.kwargs) <= _HARMLESS | {"rounding_mode"}:
             return self._constant(value)
         given = filled_in(node.args, lambda value: self._elements(value, steps - 1), self._size)
-        returned = rule(*given, **_kept(node.kwargs))
+        returned = rule(*given, **{name: node.kwargs[name] for name in node.kwargs.keys() - _HARMLESS})
         results = returned if isinstance(returned, list) else [returned]
         found = np.asarray(results[[o is value for o in node.outputs].index(True)], dtype=object)
         if found.shape != value.shape or found.size > limits.ELEMENTS_OF_SIZES:
@@ -76,10 +76,6 @@ class SizeValues:
 
 
 _HARMLESS = {"dtype", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy"}
-
-
-def _kept(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in kwargs.items() if name not in _HARMLESS}
 
 
 def _rule(*ops: Any) -> Callable[[F], F]:

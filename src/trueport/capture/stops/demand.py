@@ -8,13 +8,14 @@ import functools
 import traceback
 from collections.abc import Callable, Container
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import sympy
 
 from trueport.capture import limits
 from trueport.capture.stops.failures import place_of
 from trueport.capture.stops.lookahead import Lookahead
+from trueport.capture.stops.places import Places
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgain
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
@@ -26,10 +27,6 @@ from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, funct
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 from trueport.torch_internals.messages import names_a_symbol, names_a_traced_value
-
-if TYPE_CHECKING:
-    from trueport.capture.stops.places import Places
-
 
 _GENERATED = "<string>"
 """The file of methods that `dataclass` writes, which make lists by `default_factory`."""
@@ -164,12 +161,8 @@ class Demand:
         self.end()
         cells = init.__closure__ or ()
         if self._rewriting is not None and self._rewriting.exchange(cells, kind, _traced(kind)):
-            self._raise(
-                StartsAgain(
-                    f"a {kind.__name__} that a dataclass makes may be left open",
-                    _at(init.__code__, init.__code__.co_firstlineno),
-                )
-            )
+            place = _at(init.__code__, init.__code__.co_firstlineno)
+            self._raise(StartsAgain(f"a {kind.__name__} that a dataclass makes may be left open", place))
         for made_by in (cell.cell_contents for cell in cells):
             if isinstance(made_by, FunctionType) and not places.is_foreign(made_by.__code__):
                 self.require_code(made_by.__code__, places.here(), (made_by,))
@@ -199,12 +192,8 @@ class Demand:
             return
         self._rewriting.add_tail(code, line)
         self._tails_left -= 1
-        self._raise(
-            StartsAgain(
-                "two arms disagree on something that is used after them: the rest of the block goes into both",
-                _at(code, line),
-            )
-        )
+        why = "two arms disagree on something that is used after them: the rest of the block goes into both"
+        self._raise(StartsAgain(why, _at(code, line)))
 
     def want_fork(self, code: CodeType, fork: Fork) -> None:
         """Start again with a statement that is run for each way through it; returns where that was tried."""
@@ -225,9 +214,8 @@ class Demand:
         self.end()
         self.require(frame, places)
         if self._rewriting is not None and self._rewriting.add_tail(frame.f_code, Called(frame.f_lineno)):
-            self._raise(
-                StartsAgain("the `with` hands its block to a generator that decides", _at(frame.f_code, frame.f_lineno))
-            )
+            place = _at(frame.f_code, frame.f_lineno)
+            self._raise(StartsAgain("the `with` hands its block to a generator that decides", place))
 
     def want_table(self, site: tuple[str, int]) -> None:
         """Start again with a table where a dict is made; returns where that was tried."""

@@ -2,6 +2,11 @@
 
 Eager accepted the same input a moment ago, so whatever stops a trace is something that a graph cannot hold: a decision
 on a tensor's value, a number needed where only a symbol is known, a tensor's memory asked for.
+
+Failures of the trace that the model's own `except` catches.
+
+Eager went through such a line; the trace could not, and what the model does about errors is no answer to that: it would
+go on with `except Exception: y = fallback`, and the graph would hold the fallback.
 """
 
 from __future__ import annotations
@@ -16,7 +21,6 @@ from types import TracebackType
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import reads_unbound
 from trueport.capture.stops.restarts import WritesInPlace
-from trueport.capture.stops.stubs import fake_kernel_stub
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import held_disagreement
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
@@ -36,10 +40,13 @@ from trueport.torch_internals import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     GuardOnDataDependentSymNode,
+    OpOverload,
     UnsupportedOperatorException,
     is_custom,
     messages,
 )
+from trueport.torch_internals.messages import is_quantised
+from trueport.torch_internals.schemas import arguments_of, result_types
 
 _OF_TRACING = (
     GuardOnDataDependentSymNode,
@@ -287,3 +294,75 @@ def _source_line(place: Place) -> str:
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]
+
+
+class Swallowed:
+    """What went wrong in calls of torch by the user's own code; what a library tries and leaves, the check judges."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._failures: list[BaseException] = []
+
+    def note(self, failure: BaseException) -> None:
+        """A call of torch ends with this, and the model sees it."""
+        if is_of_tracing(failure) and self._places.called_by_user():
+            self._failures.append(failure)
+
+    def forget(self, failure: BaseException) -> None:
+        """It was met by ourselves, who try something else."""
+        self._failures = [each for each in self._failures if each is not failure]
+
+    def bring_up(self) -> None:
+        """The trace has ended as if nothing had happened: the first of them happens now."""
+        if self._failures:
+            raise self._failures[0]
+
+
+def untranslated(op: OpOverload, place: Place) -> Diagnostic:
+    """A call of an operator that nobody can translate, with what a user has to fill in to do so."""
+    instead = (
+        "leave this layer as it was before the conversion"
+        if is_quantised(op.name())
+        else "write it with other operators"
+    )
+    return UnsupportedOperator(
+        message=f"`{op.name()}` has no translation to ONNX",
+        place=place,
+        label=f"calls {op.name()}",
+        fix=f"{instead}, or translate it:\n{translation_stub(op)}",
+    )
+
+
+def translation_stub(op: OpOverload) -> str:
+    """A translation with the operator's own arguments, to be filled in."""
+    results = ["a tensor" if each == "Tensor" else each for each in result_types(op)]
+    gives = results[0] if len(results) == 1 else f"a tuple of {len(results)}"
+    return "\n".join(
+        (
+            f'@trueport.op("{op.name()}")',
+            f"def {op.overloadpacket.__name__}(op, {_parameters(op)}):",
+            f"    return ...  # {gives}, made of ONNX operators: op.Add({arguments_of(op)[0].name}, 1)",
+        )
+    )
+
+
+def fake_kernel_stub(name: str) -> str:
+    """What tells torch the sizes of an operator's results."""
+    return "\n".join(
+        (
+            f'@torch.library.register_fake("{name}")',
+            "def _(x, ...):  # the operator's own arguments",
+            "    return torch.empty_like(x)  # of the size and the dtype that it returns",
+        )
+    )
+
+
+def _parameters(op: OpOverload) -> str:
+    found, star = [], False
+    for argument in arguments_of(op):
+        if argument.keyword_only and not star:
+            star = True
+            found.append("*")
+        default = f"={argument.default!r}" if argument.has_default else ""
+        found.append(f"{argument.name}{default}")
+    return ", ".join(found)

@@ -28,15 +28,7 @@ _FOREIGN_PARTS = (
     f"{os.sep}functools.py",
     "<frozen ",
 )
-_SIZE_MACHINERY = (
-    *HANDS_QUESTIONS_ON,
-    f"{os.sep}sympy{os.sep}",
-    f"{os.sep}site-packages{os.sep}numpy{os.sep}",
-    _OUR_FOLDER,
-    "<frozen ",
-    "contextlib.py",
-    "functools.py",
-)
+_SIZE_MACHINERY = (*HANDS_QUESTIONS_ON, *_FOREIGN_PARTS, _OUR_FOLDER)
 
 
 class Places:

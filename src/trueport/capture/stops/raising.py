@@ -6,7 +6,6 @@ import ast
 import dis
 import inspect
 import linecache
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -17,7 +16,7 @@ from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import refusal
 from trueport.rewrite.functions import Refused, find_definition, function_around
-from trueport.rewrite.running.asking import TRACE, UNBOUND
+from trueport.rewrite.running.asking import UNBOUND
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 from trueport.source.around import attempts_around, attempts_in, error_names, loops_around
@@ -35,12 +34,6 @@ def fail(kind: type[Exception]) -> NoReturn:
     raised = kind("raised where the model runs")
     raised.tp_as_python = True  # type: ignore[attr-defined]
     raise raised
-
-
-def fails_unless(test: Callable[[], Any], error: type[Exception]) -> None:
-    """Eager raises an error where this does not hold; somebody may catch it. Outside a trace, Python raises it."""
-    if TRACE.trace is not None:
-        TRACE.trace.check_if_caught(test, error)
 
 
 def reads_unbound(failure: Exception, places: Places) -> bool:

@@ -18,10 +18,9 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.values.disagreement import Disagreement
-from trueport.capture.values.kinds import ANOTHER, ONE
+from trueport.capture.values.kinds import ANOTHER, ONE, TEXTS
 from trueport.capture.values.leaves import plain_leaves
 from trueport.capture.values.texts import OpenText
-from trueport.capture.values.things import TEXTS
 from trueport.load.values import SYMBOLIC_NUMBERS as Symbolic
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place

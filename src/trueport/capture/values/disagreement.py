@@ -1,11 +1,22 @@
-"""What a name is after two arms left it with things that no one value can be."""
+"""What a name is after two arms, or rounds of a loop, left it with things that no one value can be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.values.kinds import ONE_LIST, Kind, Length, Nothing, NumberKind, TensorKind, Unbound, both_told
+from trueport.capture.values.kinds import (
+    ANOTHER,
+    ONE,
+    ONE_LIST,
+    Kind,
+    Length,
+    Nothing,
+    NumberKind,
+    TensorKind,
+    Unbound,
+    both_told,
+)
 from trueport.decompositions.arguments import flat
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
@@ -138,3 +149,40 @@ def _in_the_arms(place: Place, name: str, then: str, orelse: str) -> tuple[Label
     plain = name.strip("`")
     lines = assignments(place.where, plain if plain.isidentifier() else returned_name(place.where))
     return tuple(Label(at, what) for at, what in zip(lines, (then, orelse), strict=True) if at is not None)
+
+
+class OutOfDate(Disagreement):
+    """What stands in for a container, or an item of one, that some rounds changed under another name."""
+
+    __slots__ = ()
+    is_out_of_date = True
+
+    def __init__(self, name: str, place: Place) -> None:
+        super().__init__(name, ONE, ANOTHER, place)
+
+    def told(self) -> ArmsDisagree:
+        name, _, _, place, *_ = self._said
+        return ArmsDisagree(
+            message=f"`{name}` is another container after a round of this loop than before it, one of them is changed"
+            " in place, and is used under another name as well",
+            place=place,
+            label=f"some of its rounds change what `{name}` was before, or what another name is",
+            fix=f"bind `{name}` to a copy before the loop, or change it only in place, or only by binding it",
+        )
+
+
+class RoundsDisagree(Disagreement):
+    """A name that rounds of a loop leave as something that it cannot be together with what it was."""
+
+    __slots__ = ()
+
+    def told(self) -> ArmsDisagree:
+        name, *kinds, place, _, _ = self._said
+        began, left = both_told(*kinds)
+        return ArmsDisagree(
+            message=f"{name} is {began} before a round of this loop, {left} after it, and is used afterwards",
+            place=place,
+            label="changes what it is from round to round",
+            fix=beside_a_tensor(*kinds)
+            or "make it the same dtype, number of axes and structure before the loop and in it",
+        )

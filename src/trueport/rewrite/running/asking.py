@@ -23,6 +23,10 @@ class _Unbound:
 UNBOUND = _Unbound()
 
 
+def nothing(*_: Any) -> None:
+    """An arm without code, or names that nobody sets."""
+
+
 @dataclass(frozen=True)
 class BlockNames:
     """The names that a block binds: how to read them all, how to set them all; and a look at what else it reads."""
@@ -188,3 +192,9 @@ class _Here(threading.local):
 
 
 TRACE = _Here()
+
+
+def fails_unless(test: Thunk, error: type[Exception]) -> None:
+    """Eager raises an error where this does not hold; somebody may catch it. Outside a trace, Python raises it."""
+    if TRACE.trace is not None:
+        TRACE.trace.check_if_caught(test, error)

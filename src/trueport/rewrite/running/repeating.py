@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from trueport.rewrite.running.asking import TRACE, BlockNames, Thunk, Trace
+from trueport.rewrite.running.asking import TRACE, BlockNames, Thunk, Trace, nothing
 
 
 class Repeating:
@@ -79,7 +79,7 @@ class Repeating:
                 if stopped is not False:
                     trace.stopped_early(over, count)
                     go_on = trace.truth(trace.negate(stop()))
-                    trace.branch(go_on, lambda item=item: body(item), _nothing, state)  # type: ignore[misc]
+                    trace.branch(go_on, lambda item=item: body(item), nothing, state)  # type: ignore[misc]
                     continue
             body(item)
 
@@ -90,7 +90,3 @@ class Repeating:
         if trace is None or not trace.went_into(manager, body):
             with manager as item:
                 body(item)
-
-
-def _nothing(*_: Any) -> None:
-    return None

@@ -14,7 +14,7 @@ from typing import Any
 from trueport.rewrite.running.asking import TRACE as TRACE
 from trueport.rewrite.running.asking import UNBOUND as UNBOUND
 from trueport.rewrite.running.asking import BlockNames as BlockNames
-from trueport.rewrite.running.asking import Thunk
+from trueport.rewrite.running.asking import Thunk, nothing
 from trueport.rewrite.running.comparing import Comparing
 from trueport.rewrite.running.lookups import Lookups
 from trueport.rewrite.running.patterns import Patterns
@@ -267,10 +267,6 @@ def _unpacking(each: Callable[..., Any]) -> Callable[[Any], Any]:
     return take
 
 
-def _nothing(*_: Any) -> None:
-    return None
-
-
 def _truth_of(value: Any) -> Any:
     """The truth of the last operand of `and`/`or`, as a bool or as something that stands for one."""
     trace = TRACE.trace
@@ -285,9 +281,9 @@ def _itself(value: Any) -> Any:
     return value
 
 
-NO_NAMES = BlockNames(tuple, _nothing, (), tuple)
+NO_NAMES = BlockNames(tuple, nothing, (), tuple)
 """The state of a block that has no names of its own."""
-OF_A_TEST = BlockNames(tuple, _nothing, (), tuple)
+OF_A_TEST = BlockNames(tuple, nothing, (), tuple)
 """The state of a branch that `and` or `or` makes: no names."""
 
 RUNTIME_FUNCTIONS = RuntimeFunctions()

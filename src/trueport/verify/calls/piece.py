@@ -10,10 +10,10 @@ import sympy
 import torch
 
 from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Region, Value, Weight, WeightKind
-from trueport.capture.replay import Replay
 from trueport.load.job import FreeSize
 from trueport.verify.calls.call import Call, is_fixed
 from trueport.verify.calls.trials import Sizes, Trial
+from trueport.verify.replay import Replay
 
 
 def eager(call: Call, trial: Trial) -> Sequence[Any]:

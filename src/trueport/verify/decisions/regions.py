@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 
 from trueport.capture.graph import Control, Graph, GraphInput, GraphOutput, Node, Number, Region, Size, Value
-from trueport.capture.replay import Replay
+from trueport.verify.replay import Replay
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 
 from trueport.capture.graph import Control, Graph, Node
-from trueport.capture.replay import Replay
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
@@ -24,6 +23,7 @@ from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import Expected, judge, tolerance_for
 from trueport.verify.judging.sensitivity import excuse
+from trueport.verify.replay import Replay
 from trueport.verify.runtime.onnx_program import Ran
 from trueport.verify.runtime.sandbox import WorkerFailure
 

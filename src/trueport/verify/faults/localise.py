@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Control, Graph, Node, Value
-from trueport.capture.replay import Replay
 from trueport.verify.decisions.regions import RegionRecording, alone
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import DifferenceKind, judge, tolerance_for
+from trueport.verify.replay import Replay
 from trueport.verify.runtime.onnx_program import Laboratory
 from trueport.verify.runtime.sandbox import WorkerFailure
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from trueport.capture.graph import Graph, Node
-from trueport.capture.replay import Replay
 from trueport.torch_internals import OpOverload
 from trueport.verify.judging.compare import Expected, Judgement, Tolerance, as_float64, judge, of_items
+from trueport.verify.replay import Replay
 from trueport.verify.runtime.tensors import RuntimeValue, TensorData, to_torch
 
 Answers = Callable[[Sequence[object]], list[list[Any]]]

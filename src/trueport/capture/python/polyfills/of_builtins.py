@@ -1,4 +1,4 @@
-"""Parts of `max`, `min` and `sorted` (see `builtin_order.py`) that compare two items at a time, and of `iter`."""
+"""Parts of `max`, `min` and `sorted` (see `builtin_sequences.py`) that compare two items at a time, and of `iter`."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from trueport.capture.python.arrays import computed, holds_array, is_of_numpy
-from trueport.capture.stops.raising import fails_unless
 from trueport.decompositions.arguments import flat
+from trueport.decompositions.arrays import computed, holds_array, is_of_numpy
+from trueport.rewrite.running.asking import fails_unless
 from trueport.torch_internals import SYMBOLIC_MATH
 from trueport.torch_internals.symbolic import is_symbolic
 
