@@ -60,6 +60,10 @@ def model_options(command: Command) -> Command:
                 "--random", type=click.Choice(["onnx"]),
                 help="Keep a model random that draws random numbers; refused if it does and nothing is said.",
             ),
+            click.option(
+                "--functions", is_flag=True,
+                help="Make an ONNX function of each kind of module: layers that are alike are one body.",
+            ),
             click.option("--no-optimise", is_flag=True, help="Write the graph as it is, without any pass over it."),
             click.option(
                 "--passes", metavar="A,B",
@@ -110,6 +114,7 @@ def read_request(
     random: str | None = None,
     no_optimise: bool = False,
     passes: str | None = None,
+    functions: bool = False,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
@@ -135,6 +140,8 @@ def read_request(
     }
     if optimize is not True:
         common["optimize"] = optimize
+    if functions:
+        common["functions"] = True
     if not inputs and loaded.example_inputs is not None:
         if ranges:
             raise usage_error(
