@@ -27,14 +27,11 @@ def functions_wanted(functions: Wanted, as_torch_calls_it: Wanted, opset: int) -
             f"functions={functions!r} and export_modules_as_functions={as_torch_calls_it!r} ask for different things",
             fix="give one of the two",
         )
-    if isinstance(wanted, bool):
-        kinds: tuple[type, ...] = ()
-    else:
-        kinds = tuple(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else (type(None),)
-        if not all(isinstance(kind, type) and issubclass(kind, torch.nn.Module) for kind in kinds):
-            raise usage_error(
-                f"functions={wanted!r} is neither a bool nor classes of modules", fix="give True, or {Block, Attention}"
-            )
+    kinds = () if isinstance(wanted, bool) else tuple(wanted) if isinstance(wanted, Collection) else (wanted,)
+    if not all(isinstance(kind, type) and issubclass(kind, torch.nn.Module) for kind in kinds):
+        raise usage_error(
+            f"functions={wanted!r} is neither a bool nor classes of modules", fix="give True, or {Block, Attention}"
+        )
     if wanted and ir_version_for(opset) < _IR_VERSION:
         lowest = next(later for later in range(opset, 100) if ir_version_for(later) >= _IR_VERSION)
         raise UsageError(
