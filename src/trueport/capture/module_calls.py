@@ -63,7 +63,7 @@ def module_calls(model: torch.nn.Module, tracer: Tracer, noted: list[ModuleCall]
 
     hooks = [
         register_module_forward_pre_hook(enter),
-        register_module_forward_hook(leave, with_kwargs=True, always_call=True),
+        register_module_forward_hook(leave, with_kwargs=noted is not None, always_call=True),
     ]
     try:
         yield
