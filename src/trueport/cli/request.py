@@ -77,9 +77,13 @@ def model_options(command: Command) -> Command:
 
 def target_options(command: Command) -> Command:
     """Add TARGET and the options that say which model, with which inputs."""
+    return click.argument("target")(input_options(command))
+
+
+def input_options(command: Command) -> Command:
+    """Add the options that say with which inputs and weights."""
     for option in reversed(
         [
-            click.argument("target"),
             click.option(
                 "-i", "--input", "inputs", multiple=True, metavar="SPEC",
                 help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, batch.image:BxTx6 (inside an "
