@@ -50,8 +50,6 @@ def test_arguments_at_their_defaults_ask_for_nothing() -> None:
         ({"dump_exported_program": True}, "program.captured"),
         ({"export_params": False}, "external_data=True"),
         ({"operator_export_type": torch.onnx.OperatorExportTypes.ONNX_ATEN}, "@trueport.op"),
-        ({"export_modules_as_functions": True}, "metadata"),
-        ({"export_modules_as_functions": {nn.Linear}}, "metadata"),
         ({"autograd_inlining": False}, "custom_op"),
         ({"training": torch.onnx.TrainingMode.TRAINING}, "model.eval()"),
         ({"custom_opsets": {"": 21}}, "opset_version="),

@@ -18,7 +18,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "trueport"
 
 PIPELINE = (
-    "temporary source diagnostics errors load examine rewrite decompositions capture lower optimise verify"
+    "temporary source diagnostics errors load examine rewrite decompositions capture lower optimise functions verify"
 ).split()
 """A room may import the rooms to the left of it."""
 ALLOWED = {room: set(PIPELINE[: index + 1]) | {"torch_internals"} for index, room in enumerate(PIPELINE)}
@@ -43,7 +43,7 @@ INSIDE = {
     "capture": (
         "graph limits validate assumptions tidy unrolling "
         "values stops recording containers python effects joins loops branches "
-        "torch_calls returned trace"
+        "torch_calls returned module_calls trace"
     ).split(),
     "verify": (
         "runtime replay inputs decisions judging faults calls options results assumed answers unchecked "

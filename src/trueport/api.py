@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard, cast
@@ -22,6 +22,7 @@ from trueport import progress, summary
 from trueport.capture.effects.state import StateMode
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
+from trueport.functions.asked import Wanted, functions_wanted
 from trueport.load.faults import refuse_checking, usage_error
 from trueport.load.file_inputs import FileInput, parse_file_inputs
 from trueport.load.outputs import refuse_output, refuse_without_room
@@ -71,7 +72,7 @@ def export(
     operator_export_type: Any = OperatorExportTypes.ONNX,
     do_constant_folding: bool = True,
     custom_opsets: Mapping[str, int] | None = None,
-    export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
+    export_modules_as_functions: Wanted = False,
     autograd_inlining: bool = True,
     constants: str | Iterable[str] = (),
     state: str | None = None,
@@ -88,6 +89,7 @@ def export(
     source: bool = True,
     source_root: str | os.PathLike[str] | None = None,
     target: str | None = None,
+    functions: Wanted = False,
     **older: Any,
 ) -> Program:
     """Export a PyTorch model to ONNX, and prove it.
@@ -124,7 +126,7 @@ def export(
         operator_export_type: Refused unless ONNX.
         do_constant_folding: False leaves out the pass `fold`.
         custom_opsets: The versions of your own operator domains, by domain.
-        export_modules_as_functions: Refused if True.
+        export_modules_as_functions: The same as `functions`.
         autograd_inlining: Refused if False: the forward of an `autograd.Function` is always followed.
         constants: Python-number arguments to bake in, by name; otherwise they are inputs.
         state: What becomes of buffers that `forward` writes: `"inputs-outputs"`, `"frozen"`; None refuses them.
@@ -143,6 +145,8 @@ def export(
         source_root: The folder that those lines are relative to; else the nearest above each source file with a
             pyproject.toml or a .git.
         target: Where the model will run, `"onnxruntime==1.17"`: says the opset where `opset_version` does not.
+        functions: True makes an ONNX function of each kind of module that the model is made of, which all layers of
+            that kind call; `{Block, Attention}` of the modules of these classes. Needs opset 15.
         **older: Arguments of older releases of torch, at their default or with what there is instead.
 
     Returns:
@@ -170,7 +174,6 @@ def export(
             "export_params": export_params,
             "training": training,
             "operator_export_type": operator_export_type,
-            "export_modules_as_functions": export_modules_as_functions,
             "autograd_inlining": autograd_inlining,
         },
         older,
@@ -199,6 +202,7 @@ def export(
         source=source,
         source_root=_folder(source_root),
         passes=() if keep_initializers_as_inputs else passes,
+        functions=functions_wanted(functions, export_modules_as_functions, opset),
         weights_as_inputs=keep_initializers_as_inputs,
         domains=custom_domains(custom_opsets),
     )
@@ -260,6 +264,7 @@ def check(
     source: bool = True,
     source_root: str | os.PathLike[str] | None = None,
     target: str | None = None,
+    functions: Wanted = False,
 ) -> Report:
     """Say whether a model can be exported faithfully: everything that `export` does but writing.
 
@@ -289,6 +294,7 @@ def check(
         source: Whether nodes note the lines that they come from.
         source_root: The folder that those lines are relative to.
         target: Where the model will run.
+        functions: Whether functions are made of modules.
 
     Returns:
         The `Report`, also where the model cannot be exported: `report.ok` and `report.diagnostics` tell.
@@ -329,6 +335,7 @@ def check(
             source=source,
             source_root=source_root,
             target=target,
+            functions=functions,
         )
     except UsageError:
         raise

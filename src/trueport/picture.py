@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -15,6 +15,7 @@ _SHOWN = 6
 """Numbers of a constant that are told."""
 
 Read = Callable[[ir.Node], Where | None]
+Functions = Mapping[ir.OperatorIdentifier, ir.Graph]
 
 
 def pictured(model: ir.Model, roots: SourceRoots | None) -> GraphSummary:
@@ -27,21 +28,21 @@ def pictured(model: ir.Model, roots: SourceRoots | None) -> GraphSummary:
         found = roots.find(place.where.file)
         return Where(found or place.where.file, place.where.line, readable=found is not None)
 
-    return _graph(model.graph, read)
+    return _graph(model.graph, read, {function.identifier(): function.graph for function in model.functions.values()})
 
 
-def _graph(graph: ir.Graph, read: Read) -> GraphSummary:
+def _graph(graph: ir.Graph, read: Read, functions: Functions) -> GraphSummary:
     values = [*graph.inputs, *graph.initializers.values(), *(out for node in graph for out in node.outputs)]
     return GraphSummary(
         graph.name or "",
         tuple(value.name or "" for value in graph.inputs),
         tuple(value.name or "" for value in graph.outputs),
-        tuple(_node(node, read) for node in graph),
+        tuple(_node(node, read, functions) for node in graph),
         {value.name or "": text for value in values if (text := _type(value))},
     )
 
 
-def _node(node: ir.Node, read: Read) -> NodeSummary:
+def _node(node: ir.Node, read: Read, functions: Functions) -> NodeSummary:
     return NodeSummary(
         f"{node.domain}::{node.op_type}" if node.domain else node.op_type,
         node.name or "",
@@ -51,11 +52,14 @@ def _node(node: ir.Node, read: Read) -> NodeSummary:
         read(node),
         node.metadata_props.get(OP, ""),
         _constant(node),
-        tuple(_graph(body, read) for body in _bodies(node)),
+        tuple(_graph(body, read, functions) for body in _bodies(node, functions)),
     )
 
 
-def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
+def _bodies(node: ir.Node, functions: Functions) -> Iterator[ir.Graph]:
+    """The graphs inside of a node, or of the function that it calls."""
+    if (body := functions.get(node.op_identifier())) is not None:
+        yield body
     for attribute in node.attributes.values():
         if attribute.type == ir.AttributeType.GRAPH:
             yield attribute.as_graph()

@@ -43,6 +43,8 @@ from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.limits import within
+from trueport.functions.asked import Wanted
+from trueport.functions.stage import NamedCalls, write_functions
 from trueport.garbage import uncollected
 from trueport.load.job import Job, Leaf
 from trueport.load.roots import source_roots
@@ -91,6 +93,8 @@ class ExportOptions:
     """The folder that they are relative to; None for the project's."""
     passes: tuple[str, ...]
     """The passes over the ONNX model that may run, by name."""
+    functions: Wanted = False
+    """Of which modules functions of the model are made."""
     weights_as_inputs: bool = False
     """Whether a caller may give other weights than those in the file."""
     domains: Mapping[str, int] = field(default_factory=dict)
@@ -199,7 +203,7 @@ class Run:
         found += tuple(finding for finding in lowered.diagnostics if not _is_told(finding, found))
         if lowered.model is None or any(finding.is_error for finding in found):
             return Attempt(found, graph)
-        smaller = self._optimise(graph, lowered.model)
+        smaller = self._optimise(graph, lowered)
         if self.options.weights_as_inputs:
             add_weights_to_inputs(smaller.model)
         if not self.options.verify:
@@ -286,7 +290,8 @@ class Run:
     def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
         with self.watch.stage("capture"), uncollected():
             try:
-                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
+                calls = bool(self.options.functions)
+                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries, calls=calls)
             except ExportError as refused:
                 found = [*examined.diagnostics, *placed(refused)]
                 raise NotCaptured(found, refused.rewritten) from refused.__cause__
@@ -304,8 +309,10 @@ class Run:
                 used.update({name: version for name, version in self.options.domains.items() if name in used})
             return lowered
 
-    def _optimise(self, graph: Graph, model: ir.Model | None, names: Sequence[str] | None = None) -> Optimised:
-        """`model` is what the graph was lowered to; None where that has been changed already."""
+    def _optimise(self, graph: Graph, lowered: Lowered | None, names: Sequence[str] | None = None) -> Optimised:
+        """The passes, and then functions. `lowered` is of no use any more if it has been here already."""
+        lowered = lowered or self._lower(graph)
+        assert lowered.model is not None, "a graph that was lowered once can be lowered again"
 
         def anew() -> ir.Model:
             lowered = self._lower(graph).model
@@ -313,7 +320,10 @@ class Run:
             return lowered
 
         with self.watch.stage("optimise"), uncollected():
-            return optimised(anew() if model is None else model, anew, self.options.passes if names is None else names)
+            made = optimised(lowered.model, anew, self.options.passes if names is None else names)
+            calls = NamedCalls(graph.calls, lowered.names, self.job.model, self.noting())
+            write_functions(made.model, calls, self.options.functions)
+            return made
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
         state = Snapshot(self.job.model)

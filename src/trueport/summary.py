@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from trueport.capture.assumptions import judge
 from trueport.capture.graph import Graph, is_carried
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
+from trueport.functions.bodies import DOMAIN
 from trueport.load.job import Job
 from trueport.load.values import spelt
+from trueport.lower.noted import every_node
 from trueport.picture import pictured
 from trueport.program import CarriedModel
 from trueport.report import (
@@ -62,6 +65,8 @@ def report(
     """`roots` are those of the file's notes: what the certificate is made of has places of the same kind, or none."""
     checked = carried.checked
     sizes = [each.sizes for each in checked.checked] if checked else []
+    called = Counter(node.op_identifier() for node in every_node(carried.model))
+    functions = [each for each in carried.model.functions.values() if each.domain == DOMAIN]
     return Report(
         model=model_name(job.model),
         path=None if path is None else str(path),
@@ -73,7 +78,8 @@ def report(
         free_sizes=tuple(SizeSummary(s.name, s.minimum, s.maximum) for s in job.free_sizes),
         constants=job.constants,
         assumptions=tuple(_assumptions(carried.graph, sizes, roots)),
-        nodes=sum(1 for _ in carried.model.graph.all_nodes()),
+        nodes=called.total(),
+        functions={each.name: called[each.identifier()] for each in functions},
         passes=tuple(PassSummary(each.name, each.changes, each.nodes_removed) for each in carried.passes),
         **checked_facts(checked),
         seconds=dict(seconds),

@@ -51,6 +51,28 @@ def test_what_an_older_runtime_costs_is_told() -> None:
     assert "Trilu" not in told, "opset 15 has it"
 
 
+def test_what_it_costs_a_model_is_told_by_its_operators(tmp_path: Path) -> None:
+    """Where something is refused, its line is."""
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import torch\n"
+        "class Norm(torch.nn.LayerNorm):\n"
+        "    def __init__(self): super().__init__(8)\n"
+        "class Wave(torch.nn.Module):\n"
+        "    def forward(self, x): return torch.fft.rfft(x).abs()\n"
+    )
+    told = doctor(f"{file}:Norm", "-i", "input:Nx8", "--target", "opset==15")
+    assert told.exit_code == Exit.FAITHFUL, told.output
+    assert "1 LayerNormalization (opset 17): its definition" in told.stdout.partition("model:")[2]
+    assert "needs              opset 13 or newer" in told.stdout
+    assert "written otherwise  nothing" in doctor(f"{file}:Norm", "-i", "input:Nx8").stdout
+    refused = doctor(f"{file}:Wave", "-i", "x:Nx8", "--target", "opset==13")
+    assert refused.exit_code == Exit.FINDINGS
+    assert "opset 17 or newer" in refused.stdout and "net.py:5" in refused.stdout
+    assert "not for this target" in doctor(f"{file}:Norm", "-i", "input:Nx8", "--target", "onnxruntime==1.12").stdout
+    assert "no model" in doctor("-i", "x:Nx8").output
+
+
 def test_a_runtime_that_is_too_old_for_everything() -> None:
     done = doctor("--target", "onnxruntime==1.12")
     assert done.exit_code == Exit.FINDINGS

@@ -268,6 +268,21 @@ class SizeAssumption:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """One call of a submodule, and the tensors that went in and came out, by the names that its forward has for them.
+
+    Names are all that this is for: a tensor inside of an object, or one that was written in place, may be missing.
+    """
+
+    path: str
+    kind: type[torch.nn.Module]
+    place: Place
+    """Who called it."""
+    given: dict[Value, str] = field(default_factory=dict)
+    returned: dict[Value, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Restart:
     """Why a trace was not the last one."""
 
@@ -311,6 +326,8 @@ class Graph:
     """Of those, the lines of the branches that hold the rest of their block."""
     restarts: tuple[Restart, ...] = ()
     """Why the traces before this one were begun anew, in order."""
+    calls: tuple[ModuleCall, ...] = ()
+    """The calls of submodules, where those were to be noted; the places of nodes name them by number."""
 
     @property
     def output_names(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from trueport.capture import limits
 from trueport.capture.branches.control_flow import ControlFlow
@@ -19,7 +18,8 @@ from trueport.capture.branches.higher_order import higher_order_functions
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import StateMode, settle_state
-from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Restart, is_carried
+from trueport.capture.graph import Graph, GraphInput, GraphOutput, ModuleCall, Number, Restart, is_carried
+from trueport.capture.module_calls import module_calls
 from trueport.capture.python.lending import lent_builtins
 from trueport.capture.python.number_methods import numbers_like_pythons
 from trueport.capture.recording.tracer import Tracer
@@ -34,7 +34,6 @@ from trueport.capture.stops.restarts import NeedsRewrite, Restarting, WritesInPl
 from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
 from trueport.capture.validate import InvalidGraph, check_if_asked
-from trueport.capture.values.disagreement import Disagreement
 from trueport.decompositions.arrays import arrays_of_traced_numbers
 from trueport.decompositions.registry import layers_decomposed
 from trueport.diagnostics.base import Diagnostic
@@ -72,18 +71,21 @@ def capture(
     sizes: Mapping[str, int] | None = None,
     *,
     libraries: bool = False,
+    calls: bool = False,
 ) -> Graph:
     """Trace the model of `job`. Raises ExportError where the trace cannot go on.
 
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
     torch would treat as special. With `libraries`, both sides are kept also of what an installed library decides by a
-    free size.
+    free size. With `calls`, it is noted by which call of which module each node came about.
     """
     with _ONE_AT_A_TIME, guard_of_no_thread():
-        return _capture(job, is_leaf, state, sizes or {}, libraries)
+        return _capture(job, is_leaf, state, sizes or {}, libraries, calls)
 
 
-def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, int], libraries: bool) -> Graph:
+def _capture(
+    job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, int], libraries: bool, calls: bool
+) -> Graph:
     rewriting = Rewriting()
     demand, careful = Demand(rewriting, libraries), False
     fickle: frozenset[MemoryKey] = frozenset()
@@ -92,7 +94,7 @@ def _capture(job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, in
         for number in range(1, limits.TRACES + 1):
             try:
                 with unscripted(job.model) as model, layers_decomposed(model):
-                    graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle)
+                    graph = _trace(replace(job, model=model), is_leaf, state, sizes, careful, demand, fickle, calls)
                     rewritten = tuple(rewriting.rewritten)
                     tails = {code: rewriting.tails(code) for code in rewritten}
                     return replace(
@@ -133,14 +135,16 @@ def _trace(
     careful: bool,
     demand: Demand,
     fickle: frozenset[MemoryKey],
+    calls: bool,
 ) -> Graph:
+    noted: list[ModuleCall] | None = [] if calls else None
     tracer = Tracer(job.model, is_leaf, careful, demand, fickle)
     snapshot, around = AttributeSnapshot(job.model), Surroundings(job.model)
     demand.begin()
     try:
         with (
             _modes(tracer),
-            _module_paths(job.model, tracer),
+            module_calls(job.model, tracer, noted),
             _control_flow(tracer, [job.model, *around.users]),
             lent_builtins(job.model),
             caches_left_alone(job.model, tracer.places, demand.through_caches),
@@ -153,7 +157,8 @@ def _trace(
             returned = job.model(*args, **kwargs)
             demand.end()
             tracer.swallowed.bring_up()
-            return _finish(job, tracer, inputs, returned, snapshot, state, (args, kwargs))
+            graph = _finish(job, tracer, inputs, returned, snapshot, state, (args, kwargs))
+            return replace(graph, calls=tuple(noted or ()))
     except (ExportError, InvalidGraph, Restarting):
         demand.end()
         raise
@@ -212,51 +217,6 @@ def _control_flow(tracer: Tracer, roots: Sequence[Any]) -> Iterator[None]:
         control.taken_out.refuse_changed()
     finally:
         TRACE.trace = before
-
-
-@contextlib.contextmanager
-def _module_paths(model: torch.nn.Module, tracer: Tracer) -> Iterator[None]:
-    """Keeps `places.module` at the path of the running submodule, on this thread only.
-
-    A scripted submodule runs as it would outside an export; torch's own detour for that case passes `self` twice.
-    """
-    paths = {id(module): path for path, module in reversed(list(model.named_modules(remove_duplicate=False)))}
-    thread = threading.get_ident()
-    outer: list[tuple[str, contextlib.ExitStack]] = []
-
-    def enter(module: torch.nn.Module, args: Any) -> None:
-        if threading.get_ident() == thread:
-            for given in args:
-                if isinstance(given, Disagreement):
-                    _handed_over(given, module, tracer)
-            around = contextlib.ExitStack()
-            outer.append((tracer.places.module, around))
-            tracer.places.module = paths.get(id(module), tracer.places.module)
-            if isinstance(module, torch.jit.ScriptModule):
-                around.enter_context(saying_exporting(False))
-
-    def leave(_module: torch.nn.Module, _args: Any, _returned: Any) -> None:
-        if threading.get_ident() == thread and outer:
-            tracer.places.module, around = outer.pop()
-            around.close()
-
-    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-        while outer:
-            outer.pop()[1].close()
-
-
-def _handed_over(given: Disagreement, module: torch.nn.Module, tracer: Tracer) -> None:
-    """A submodule is given something that may be None: only rewritten code can ask whether it is."""
-    code = getattr(type(module).forward, "__code__", None)
-    if code is None or tracer.places.is_foreign(code):
-        given.complain()
-    else:
-        tracer.demand.require_code(code, tracer.places.here())
 
 
 def _arguments(job: Job, tracer: Tracer, sizes: Mapping[str, int]) -> tuple[list[Any], list[GraphInput]]:

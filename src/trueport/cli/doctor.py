@@ -7,16 +7,19 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from trueport import __version__, temporary
 from trueport.cli.outcome import ending, show_findings, told_plainly
+from trueport.cli.request import input_options, read_request
 from trueport.diagnostics.base import Diagnostic
+from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
 from trueport.diagnostics.rules.tp602_version_mismatch import VersionMismatch
-from trueport.errors import UsageError
+from trueport.errors import ExportError, UsageError
 from trueport.lower.runtimes import TargetRuntime, parse_target
 
 Fact = tuple[str, str]
@@ -33,25 +36,39 @@ class DoctorFinding:
 
 
 @click.command()
+@click.argument("model", required=False)
+@input_options
 @click.option(
     "--target",
     metavar="WHERE",
     help="Where the model will run: onnxruntime==1.17, or opset==19 for a runtime that is known by its opset.",
 )
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def doctor(target: str | None, debug: bool) -> None:
+def doctor(model: str | None, target: str | None, debug: bool, **options: Any) -> None:
     """Look at this machine: versions, opsets, and what the installed runtime supports.
+
+    With MODEL, as `trueport export` takes it, also at what that needs, and what the target costs it.
 
     \b
       trueport doctor --target onnxruntime==1.17
+      trueport doctor model.py:Net -i x:Nx3xHxW --target onnxruntime==1.17
     """
     with told_plainly(debug):
         wanted = None if target is None else parse_target(target)
+        if model is None and any(options.values()):
+            raise UsageError(
+                [
+                    UsageFault(
+                        message="there are inputs, and no model", fix="name one: trueport doctor model.py:Net -i …"
+                    )
+                ]
+            )
         parts = [versions(), relied_on(), leftovers()]
         if not any(finding.is_error for finding in parts[0].findings):  # otherwise nothing else can be asked
             parts.insert(2, runtime())
             if wanted is not None:
                 parts.append(target_of(wanted))
+            if model is not None:
+                parts.append(model_of(model, wanted, **options))
         findings = [finding for part in parts for finding in part.findings]
         click.echo("\n\n".join("\n".join(_lines(part)) for part in parts))
         if findings:
@@ -133,9 +150,7 @@ def target_of(target: TargetRuntime) -> DoctorFinding:
             return DoctorFinding(title, tuple(facts), (refused,))
         facts.append(("can be used", _range(list(range(LOWEST, min(loads.opset, highest()) + 1)))))
     try:
-        opset = opset_to_write(
-            target.opset, None if target.release is None else f"onnxruntime=={_dotted(target.release)}"
-        )
+        opset = opset_to_write(target.opset, _spelt(target))
     except UsageError as refused:
         return DoctorFinding(title, (*facts, ("written", "no")), refused.diagnostics)
     oldest = first_release_for(opset, ir_version_for(opset))
@@ -152,6 +167,29 @@ def target_of(target: TargetRuntime) -> DoctorFinding:
         fix=f"export with {_flag(target)}",
     )
     return DoctorFinding(title, tuple(facts), (too_new,))
+
+
+def model_of(model: str, target: TargetRuntime | None, **options: Any) -> DoctorFinding:
+    """What a model needs, and how it is written for a target; else in the default opset."""
+    from trueport.cli.model_costs import costs_of
+    from trueport.lower.opsets import DEFAULT_OPSET, opset_to_write
+
+    title = f"model: {model}"
+    try:
+        opset = DEFAULT_OPSET if target is None else opset_to_write(target.opset, _spelt(target))
+    except UsageError:  # the target has told why
+        return DoctorFinding(title, (("exported", "not for this target"),))
+    try:
+        costs = costs_of(read_request(target=model, **options), opset)
+    except UsageError:
+        raise
+    except ExportError as refused:
+        return DoctorFinding(title, (("exported", "no, see below"),), refused.diagnostics)
+    return DoctorFinding(title, tuple(costs.facts()), costs.findings)
+
+
+def _spelt(target: TargetRuntime) -> str | None:
+    return None if target.release is None else f"onnxruntime=={_dotted(target.release)}"
 
 
 def _costs(opset: int) -> Iterator[Fact]:

@@ -60,6 +60,10 @@ def model_options(command: Command) -> Command:
                 "--random", type=click.Choice(["onnx"]),
                 help="Keep a model random that draws random numbers; refused if it does and nothing is said.",
             ),
+            click.option(
+                "--functions", is_flag=True,
+                help="Make an ONNX function of each kind of module: layers that are alike are one body.",
+            ),
             click.option("--no-optimise", is_flag=True, help="Write the graph as it is, without any pass over it."),
             click.option(
                 "--passes", metavar="A,B",
@@ -73,9 +77,13 @@ def model_options(command: Command) -> Command:
 
 def target_options(command: Command) -> Command:
     """Add TARGET and the options that say which model, with which inputs."""
+    return click.argument("target")(input_options(command))
+
+
+def input_options(command: Command) -> Command:
+    """Add the options that say with which inputs and weights."""
     for option in reversed(
         [
-            click.argument("target"),
             click.option(
                 "-i", "--input", "inputs", multiple=True, metavar="SPEC",
                 help="An input: x:2x3xHxW (capitals are free sizes), ids:BxS:i64@0..999, batch.image:BxTx6 (inside an "
@@ -110,6 +118,7 @@ def read_request(
     random: str | None = None,
     no_optimise: bool = False,
     passes: str | None = None,
+    functions: bool = False,
 ) -> Request:
     """Load the model and make its inputs. Everything wrong with the request is raised as a UsageError."""
     ranges = parse_ranges(dims)
@@ -135,6 +144,8 @@ def read_request(
     }
     if optimize is not True:
         common["optimize"] = optimize
+    if functions:
+        common["functions"] = True
     if not inputs and loaded.example_inputs is not None:
         if ranges:
             raise usage_error(

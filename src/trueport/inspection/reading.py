@@ -53,7 +53,7 @@ def inspect_file(path: Path) -> Inspection:
         operators=_counted(nodes),
         lines=tuple(_lines(nodes)),
         weights=tuple(sorted(weights, key=lambda weight: (-weight.bytes, weight.name))),
-        control_flow=tuple(_control_flow(model.graph.node)),
+        control_flow=tuple(found for part in (model.graph, *model.functions) for found in _control_flow(part.node)),
         functions=tuple(_functions(model, nodes)),
         data_files=tuple(_data_files(path, weights)),
         passes=_passes(model),

@@ -39,11 +39,6 @@ _REFUSED: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
         "only standard ONNX is written, no ATen operators",
         "for an operator that ONNX lacks write a translation: @trueport.op or custom_translation_table=",
     ),
-    "export_modules_as_functions": (
-        bool,
-        "modules are not written as functions of the model",
-        "each node names its module in its metadata (`pkg.torch.onnx.name_scopes`), which viewers group by",
-    ),
     "autograd_inlining": (
         lambda given: not given,
         "there is no PythonOp: the forward of an autograd.Function is always followed",

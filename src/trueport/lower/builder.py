@@ -23,7 +23,7 @@ from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise
 from trueport.lower.forms import PLAIN, Asked, older_form
-from trueport.lower.noted import MODULE, OP, SOURCE, STACK, stack_trace
+from trueport.lower.noted import CALL, notes_of
 from trueport.lower.scope import DEEPEST, NestedTooDeep, Scope, Shelf
 from trueport.lower.signature import SchemaSlot, Signature, signature_of
 from trueport.lower.sizes import AnySize, Sizes
@@ -105,7 +105,18 @@ class Builder:
     @contextlib.contextmanager
     def putting_out(self, place: Place | None) -> Iterator[None]:
         """Nodes emitted meanwhile make an output of what was left open at a line."""
-        before, self._metadata = self._metadata, _written(_OUTPUT, place or Place())
+        before, self._metadata = self._metadata, notes_of(_OUTPUT, place or Place())
+        try:
+            yield
+        finally:
+            self._metadata = before
+
+    @contextlib.contextmanager
+    def for_all(self) -> Iterator[None]:
+        """Nodes emitted meanwhile are looked up again by whoever needs the same."""
+        before = self._metadata
+        if CALL in before:
+            self._metadata = {**before, CALL: f"{before[CALL].rstrip('*')}*"}
         try:
             yield
         finally:
@@ -156,7 +167,10 @@ class Builder:
     def shared(self, *key: Hashable, make: Callable[[], Tensor]) -> Tensor:
         """What several calls need alike (the causal mask of every layer), made once per scope."""
         found = self._shared.get(self.scope, key)
-        return self._shared.put(self.scope, key, make()) if found is None else found
+        if found is None:
+            with self.for_all():
+                found = self._shared.put(self.scope, key, make())
+        return found
 
     def cast(self, x: Tensor, dtype: ir.DataType | torch.dtype) -> Tensor:
         """`x` in another dtype; `x` itself when it has it already."""
@@ -386,17 +400,7 @@ def _array(value: Any, dtype: ir.DataType) -> np.ndarray[Any, Any]:
 
 
 def _metadata(node: Node) -> dict[str, str]:
-    return _written(_spelt(node.op), node.place)
-
-
-def _written(op: str, place: Place) -> dict[str, str]:
-    found = {OP: op}
-    if place.where is not None:
-        found[SOURCE] = str(place.where)
-        found[STACK] = stack_trace(place)
-    if place.module:
-        found[MODULE] = place.module
-    return found
+    return notes_of(_spelt(node.op), node.place)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ under its names and in its form, and nodes are called by the module that they be
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 import json
@@ -25,8 +26,17 @@ from trueport.source import Place, SourceRoots, Where
 
 SOURCE, MODULE, OP = "trueport.source", "trueport.module", "trueport.op"
 STACK, SCOPES, CLASSES = (f"pkg.torch.onnx.{name}" for name in ("stack_trace", "name_scopes", "class_hierarchy"))
+CALL = "trueport.call"
+"""The calls of modules that a node belongs to, `3.17`, as numbers of `Graph.calls`; `3.17*` where others may want the
+same node. Noted only where functions are to be made of them (`functions/`), and in no file."""
 _FRAME = re.compile(r'^File "([^"\n]+)"(, line \d+, in .*)$', re.MULTILINE)
 _NOT_IN_A_NAME = re.compile(r"[^\w.-]", re.ASCII)
+
+
+def note_shared(node: ir.Node) -> None:
+    """The node was made for one call of a module, and now others read it that would have made their own."""
+    if (call := node.metadata_props.get(CALL)) is not None:
+        node.metadata_props[CALL] = f"{call.rstrip('*')}*"
 
 
 def noted_place(notes: MutableMapping[str, str]) -> Place | None:
@@ -67,15 +77,48 @@ def describe(model: ir.Model, graph: Graph, job: Job, version: str, roots: Sourc
     model.metadata_props["trueport.results"] = json.dumps(graph.returns.describe())
     if roots is not None:
         model.metadata_props["trueport.constants"] = json.dumps(job.constants)
-    scopes = _Scopes(job.model)
+    scopes = Scopes(job.model)
     used: Counter[str] = Counter()
-    for node in _every_node(model):
+    for node in every_node(model):
         note_place(node.metadata_props, roots)
         scopes.note(node, classes=roots is not None)
         node.name = _unused(scopes.name(node), used)
 
 
-def _every_node(model: ir.Model) -> Iterator[ir.Node]:
+def notes_of(op: str, place: Place) -> dict[str, str]:
+    """What is noted of a node that computes `op` for a line of the user's."""
+    found = {OP: op}
+    if place.where is not None:
+        found[SOURCE] = str(place.where)
+        found[STACK] = stack_trace(place)
+    if place.module:
+        found[MODULE] = place.module
+    if place.call:
+        found[CALL] = ".".join(map(str, place.call))
+    return found
+
+
+def within(notes: MutableMapping[str, str], path: str, stack: str) -> None:
+    """Leave only what is so in every call of a module: what lies inside of it. `path` and `stack` are the module's."""
+    module = notes.pop(MODULE, "")
+    if inner := _inner(module, path):
+        notes[MODULE] = inner
+    if STACK in notes:
+        notes[STACK] = notes[STACK].removeprefix(f"{stack}\n")
+    if SCOPES in notes:
+        scopes: list[str] = ast.literal_eval(notes[SCOPES])
+        if path in scopes[:-1]:
+            cut = scopes.index(path)
+            notes[SCOPES] = repr(["", *(_inner(each, path) for each in scopes[cut + 1 : -1]), scopes[-1]])
+            if CLASSES in notes:
+                notes[CLASSES] = repr(ast.literal_eval(notes[CLASSES])[cut:])
+
+
+def _inner(module: str, path: str) -> str:
+    return module.removeprefix(path).removeprefix(".") if module == path or module.startswith(f"{path}.") else module
+
+
+def every_node(model: ir.Model) -> Iterator[ir.Node]:
     for part in (model.graph, *(function.graph for function in model.functions.values())):
         yield from part.all_nodes()
 
@@ -90,7 +133,7 @@ def _unused(wanted: str, used: Counter[str]) -> str:
     return name
 
 
-class _Scopes:
+class Scopes:
     """The modules around a node, by the path that is noted on it."""
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -105,9 +148,13 @@ class _Scopes:
 
     def name(self, node: ir.Node) -> str:
         """`/layers.0/attn/MatMul`."""
-        around = self._around(node.metadata_props.get(MODULE, ""))
+        return f"{self.prefix(node.metadata_props.get(MODULE, ''))}/{_NOT_IN_A_NAME.sub('_', node.op_type)}"
+
+    def prefix(self, path: str) -> str:
+        """`/layers.0/attn` of `layers.0.attn`."""
+        around = self._around(path)
         inside = [inner[len(outer) + bool(outer) :] for outer, inner in itertools.pairwise(around)]
-        return "".join(f"/{_NOT_IN_A_NAME.sub('_', part)}" for part in (*inside, node.op_type))
+        return "".join(f"/{_NOT_IN_A_NAME.sub('_', part)}" for part in inside)
 
     def note(self, node: ir.Node, classes: bool) -> None:
         """Paths and classes of the modules around, outermost first, and at last the node and what it computes."""

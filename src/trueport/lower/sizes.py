@@ -146,22 +146,25 @@ class Sizes:
             return self._op.const(int(expr))
         found = self._scalars.get(self._op.scope, expr)
         if found is None:
-            source = self._sources.get(self._op.scope, expr)
-            if isinstance(source, _Item):
-                found = source.tensor
-            elif isinstance(source, _Axis):
-                with self._op.around(source.scope):  # a loop asks once, before its first round
-                    found = self._op.Squeeze(self.length(expr), self._op.ints(0))
-                    self._scalars.put(self._op.scope, expr, found)
-            elif (flag := self._flag(expr)) is not None:
-                found = flag
-            elif self._lengths.get(self._op.scope, expr) is None and self._holds_items(expr):
-                found = self._computed(expr, without_axes=True)
-            else:
-                found = self._op.Squeeze(self.length(expr), self._op.ints(0))
+            with self._op.for_all():
+                found = self._new_scalar(expr)
             found.sizes = ()
             self._scalars.put(self._op.scope, expr, found)
         return _in_kind(self._op, found, size)
+
+    def _new_scalar(self, expr: sympy.Basic) -> Tensor:
+        source = self._sources.get(self._op.scope, expr)
+        if isinstance(source, _Item):
+            return source.tensor
+        if isinstance(source, _Axis):
+            with self._op.around(source.scope):  # a loop asks once, before its first round
+                found = self._op.Squeeze(self.length(expr), self._op.ints(0))
+                return self._scalars.put(self._op.scope, expr, found)
+        if (flag := self._flag(expr)) is not None:
+            return flag
+        if self._lengths.get(self._op.scope, expr) is None and self._holds_items(expr):
+            return self._computed(expr, without_axes=True)
+        return self._op.Squeeze(self.length(expr), self._op.ints(0))
 
     def _flag(self, expr: sympy.Basic) -> Tensor | None:
         """`u0 == 1` and `u0 != 1`, which is how the trace writes a bool, where u0 is the content of a bool tensor."""
@@ -182,10 +185,11 @@ class Sizes:
         found = self._lengths.get(self._op.scope, expr)
         if found is None:
             known = None if expr.is_Symbol else self._scalars.get(self._op.scope, expr)
-            if known is not None:
-                found = self._op.Reshape(known, self._op.ints(1))
-            else:
-                found = self._computed(expr, without_axes=False)
+            with self._op.for_all():
+                if known is not None:
+                    found = self._op.Reshape(known, self._op.ints(1))
+                else:
+                    found = self._computed(expr, without_axes=False)
             found.sizes = (1,)
             self._lengths.put(self._op.scope, expr, found)
         return found
@@ -206,8 +210,9 @@ class Sizes:
         key = tuple(items)
         found = self._vectors.get(self._op.scope, key)
         if found is None:
-            parts = list(self._parts(items))
-            found = parts[0] if len(parts) == 1 else self._op.Concat(*parts, axis=0)
+            with self._op.for_all():
+                parts = list(self._parts(items))
+                found = parts[0] if len(parts) == 1 else self._op.Concat(*parts, axis=0)
             found.sizes = (len(items),)
             self._vectors.put(self._op.scope, key, found)
         return found

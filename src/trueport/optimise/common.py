@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
+from trueport.lower.noted import note_shared
 from trueport.optimise.base import Pass
 from trueport.optimise.edits import remove
 
@@ -90,4 +91,5 @@ def _replace(node: ir.Node, first: ir.Node) -> None:
         if same.shape is None:
             same.shape = output.shape
         output.replace_all_uses_with(same)
+    note_shared(first)
     remove(node)

@@ -130,6 +130,8 @@ class Report:
     """Arguments that became part of the model, with their value as text."""
     assumptions: tuple[str, ...] = ()
     nodes: int | None = None
+    functions: Mapping[str, int] = field(default_factory=dict)
+    """The functions of the ONNX model that stand for modules, and how many nodes call each."""
     passes: tuple[PassSummary, ...] = ()
     """The passes that ran over the ONNX model, in their order; none with `optimize=False`."""
     calls: CallsSummary | None = None

@@ -186,6 +186,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "seed", f"{report.seed}{searched}"
     if report.nodes is not None:
         yield "graph", f"{report.nodes} nodes" + (f", opset {report.opset}" if report.opset else "")
+    called = [f"{name}, {count} call{'s' * (count != 1)}" for name, count in report.functions.items()]
+    yield from listed("functions", _first(called))
     if report.seconds:
         yield "time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in report.seconds.items())
     if report.versions and report.ok:  # one who has to mend a line does not look for them; the JSON has them

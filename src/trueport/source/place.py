@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 
 _BLOCKS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -58,6 +58,9 @@ class Place:
 
     calls: tuple[Where, ...] = ()
     module: str = ""
+    call: tuple[int, ...] = field(default=(), compare=False)
+    """The calls of modules within which it happened, outermost first, where somebody notes them: a module may be called
+    twice. Two places that differ in nothing else are the same place."""
 
     @property
     def where(self) -> Where | None:

@@ -145,6 +145,12 @@ def from_functional(wrapped: torch.Tensor) -> torch.Tensor:
     return inner
 
 
+def inside_functional(wrapped: torch.Tensor) -> torch.Tensor:
+    """The fake tensor that a functional one holds, pending writes or not: nothing is computed for the answer."""
+    inner: torch.Tensor = torch._from_functional_tensor(wrapped.elem)  # type: ignore[attr-defined]
+    return inner
+
+
 def set_functional_value(wrapped: torch.Tensor, fake: torch.Tensor) -> None:
     """Give a functional tensor another value without recording anything."""
     with outside_all_modes():

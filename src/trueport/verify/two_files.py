@@ -36,6 +36,7 @@ from trueport.verify.judging.compare import judge, tolerance_for
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import Insight, Options
 from trueport.verify.results import CheckResult
+from trueport.verify.runtime.origin import written_out
 from trueport.verify.runtime.sandbox import Limits, Optimisation, Port, Worker, WorkerFailure, shared_worker
 from trueport.verify.runtime.tensors import RuntimeValue, TensorData, dtype_of, element_name, from_torch, to_torch
 
@@ -375,7 +376,7 @@ class _Locator:
 
 
 def _nodes(path: Path) -> Any:
-    return onnx.load(path, "protobuf", load_external_data=False).graph.node
+    return written_out(onnx.load(path, "protobuf", load_external_data=False)).graph.node
 
 
 def _begins(operator: str, name: str, how: str) -> str:

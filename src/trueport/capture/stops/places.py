@@ -39,8 +39,10 @@ class Places:
 
     def __init__(self) -> None:
         self.module: str = ""
+        self.call: tuple[int, ...] = ()
+        """The calls of modules that are running, where those are noted."""
         self._foreign: dict[CodeType, bool] = {}
-        self._known: dict[tuple[str, tuple[tuple[CodeType, int], ...]], Place] = {}
+        self._known: dict[tuple[str, tuple[int, ...], tuple[tuple[CodeType, int], ...]], Place] = {}
         self._outermost: FrameType | None = None
         self._torch_asking = False
 
@@ -83,11 +85,11 @@ class Places:
             code = frame.f_code
             if not self.is_foreign(code):
                 chain.append((code, frame.f_lineno or code.co_firstlineno))
-        key = (self.module, tuple(chain))
+        key = (self.module, self.call, tuple(chain))
         place = self._known.get(key)
         if place is None:
             calls = tuple(Where.of(code, line) for code, line in reversed(chain))
-            place = self._known[key] = Place(calls, self.module)
+            place = self._known[key] = Place(calls, self.module, self.call)
         return place
 
     def decided_by_user(self) -> bool:

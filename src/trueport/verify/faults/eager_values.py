@@ -24,6 +24,7 @@ from trueport.source import Place, Where
 from trueport.torch_internals import TORCH_FOLDER, is_inside_vmap
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import judge, tolerance_for
+from trueport.verify.runtime.origin import written_out
 from trueport.verify.runtime.sandbox import Limits, Optimisation, Worker, WorkerFailure
 from trueport.verify.runtime.tensors import TensorData
 
@@ -158,8 +159,8 @@ def _by_shape(outputs: Mapping[str, Any]) -> dict[tuple[int, ...], list[TensorDa
 
 
 def tapped(path: Path, target: Path) -> Path:
-    """A copy of the file in which every value of the outermost graph is an output."""
-    model = onnx.load(path, "protobuf")
+    """A copy of the file in which every value of the outermost graph is an output, and functions are written out."""
+    model = written_out(onnx.load(path, "protobuf"))
     outputs = {output.name for output in model.graph.output}
     made = [name for node in model.graph.node for name in node.output if name and name not in outputs]
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trueport.verify.runtime.origin import graphs_of, model_at
+from trueport.verify.runtime.origin import graphs_of, model_at, written_out
 
 _DECIDES = frozenset(
     "Greater GreaterOrEqual Less LessOrEqual Equal Clip Min Max Mod Where Range OneHot TopK Slice Div Mul Trilu".split()
@@ -88,8 +88,10 @@ def _is_telling(number: float) -> bool:
 
 
 def small_file(path: Path) -> onnx.ModelProto | None:
-    """A file that is read as a whole; None for one with the weights in it, which takes as much memory as they do."""
-    return model_at(path) if path.is_file() and path.stat().st_size <= _LARGEST_FILE else None
+    """A file that is read as a whole, with its functions written out; None for one with the weights in it, which takes
+    as much memory as they do."""
+    model = model_at(path) if path.is_file() and path.stat().st_size <= _LARGEST_FILE else None
+    return None if model is None else written_out(model)
 
 
 def _numbers_of(model: onnx.ModelProto) -> tuple[list[float], list[float]]:

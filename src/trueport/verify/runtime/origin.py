@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+import onnx.inliner
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from trueport.lower.passes.kernels import newest_opset_with
@@ -20,6 +21,12 @@ from trueport.verify.runtime.tensors import element_name
 _NODE = re.compile(r"""Name:'([^']+)'|node with name '([^']+)'|In Node, \("([^"]+)"|[Nn]ode:? ?\(([^)]+)\)""")
 _OPERATOR = re.compile(r"implementation for (\w+)\(|running (\w+) node|operator \((\w+)\)|Op \((\w+)\)")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+_Placed = tuple[onnx.FunctionProto | None, onnx.NodeProto]
+"""A node, and the function that it is in, if any."""
+_MOST_NODES = 1 << 20
+"""Of a model whose functions are written out: a few that call each other twice over would have no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +43,15 @@ def origin_of(path: Path, complaint: str) -> Origin:
     model = model_at(path)
     if model is None:
         return Origin()
-    nodes = list(_nodes(model))
+    nodes: list[_Placed] = [(None, node) for node in _nodes(model)]
+    nodes += [(function, node) for function in model.functions for node in _inside(function.node)]
     for pattern, meant in ((_NODE, _by_name), (_OPERATOR, _by_operator)):
         for match in pattern.finditer(complaint):
             wanted = next(group for group in match.groups() if group)
-            found = [node for node in nodes if meant(model, node, wanted)]
-            places = {place for node in found if (place := _place(node))}
+            found = [each for each in nodes if meant(model, *each, wanted)]
+            places = {place for _, node in found if (place := _place(node))}
             if len(found) == 1 or len(places) == 1:
-                facts = {_described(model, node) for node in found}
+                facts = {_described(model, *each) for each in found}
                 return Origin(places.pop() if places else None, tuple(facts) if len(facts) == 1 else ())
     return Origin()
 
@@ -59,7 +67,11 @@ def made_at(path: Path, output: str) -> Place | None:
     model = model_at(path)
     if model is None:
         return None
-    makers = {name: node for node in model.graph.node for name in node.output}
+    return _made_in(model, model.graph.node, output) if _nodes_written_out(model) is not None else None
+
+
+def _made_in(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], output: str) -> Place | None:
+    makers = {name: node for node in nodes for name in node.output}
     pending, seen = [output], set()
     while pending:
         name = pending.pop(0)
@@ -67,18 +79,25 @@ def made_at(path: Path, output: str) -> Place | None:
         if node is None or name in seen:
             continue
         seen.add(name)
-        if (place := _place(node)) is not None:
+        called, at = _called(model, node), list(node.output).index(name)
+        inside = None if called is None else _made_in(model, called.node, "".join(called.output[at : at + 1]))
+        if (place := inside or _place(node)) is not None:
             return place
         pending += node.input
     return None
 
 
-def _described(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
+def _called(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+    """The function of the model that a node calls."""
+    return next((each for each in model.functions if (each.domain, each.name) == (node.domain, node.op_type)), None)
+
+
+def _described(model: onnx.ModelProto, function: onnx.FunctionProto | None, node: onnx.NodeProto) -> str:
     """`BitShift of opset 20, given int32 and int32`."""
     opset = next((known.version for known in model.opset_import if known.domain == node.domain), None)
     of = f"{node.domain} " if node.domain else ""
     version = f"of {of}opset {opset}" if opset is not None else f"of {node.domain}, which the file does not import"
-    dtypes = _dtypes(model)
+    dtypes = _dtypes(model) if function is None else {}  # its inputs have other dtypes in other calls
     given = [dtypes[name] for name in node.input if name in dtypes]
     older = newest_opset_with(node.op_type, opset) if opset is not None and not node.domain else None
     known = "" if older is None else f"; this runtime has it as of opset {older}, and not of newer ones"
@@ -97,19 +116,56 @@ def _dtypes(model: onnx.ModelProto) -> dict[str, str]:
     return found
 
 
-def _by_name(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> bool:
-    return node.name == wanted
+def _by_name(model: onnx.ModelProto, function: onnx.FunctionProto | None, node: onnx.NodeProto, wanted: str) -> bool:
+    """As the file calls it, or as the runtime does that has written out a function: `_inlfunc_Block_/fc/MatMul`."""
+    if function is None or not node.name:
+        return node.name == wanted
+    match = re.fullmatch(rf"_inlfunc_{re.escape(function.name)}(?:_token_\d+)?_(.+)", wanted, flags=re.DOTALL)
+    return match is not None and match[1] == node.name
 
 
-def _by_operator(model: onnx.ModelProto, node: onnx.NodeProto, wanted: str) -> bool:
+def _by_operator(
+    model: onnx.ModelProto, function: onnx.FunctionProto | None, node: onnx.NodeProto, wanted: str
+) -> bool:
     """The operator itself, or a call of a function that holds it."""
     if node.op_type == wanted:
-        return True
-    return any(
-        (function.domain, function.name) == (node.domain, node.op_type)
-        and any(inner.op_type == wanted for inner in function.node)
-        for function in model.functions
-    )
+        return function is None or _place(node) is not None
+    called = _called(model, node)
+    return called is not None and any(inner.op_type == wanted and _place(inner) is None for inner in called.node)
+
+
+def written_out(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model without functions: what they compute stands where they were called. A model in which one calls itself,
+    or that would have no end of nodes, stays as it is: no runtime takes it."""
+    if not model.functions or _nodes_written_out(model) is None:
+        return model
+    try:
+        return onnx.inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError):  # a foreign file may hold anything
+        return model
+
+
+def _nodes_written_out(model: onnx.ModelProto) -> int | None:
+    """How many nodes a model has with its functions written out; None where that has no end."""
+    functions = {(each.domain, each.name): each for each in model.functions}
+    sizes: dict[tuple[str, str], int | None] = {}
+
+    def total(nodes: Iterable[onnx.NodeProto]) -> int | None:
+        count = 0
+        for node in _inside(nodes):
+            key = node.domain, node.op_type
+            if key not in functions:
+                count += 1
+                continue
+            if key not in sizes:
+                sizes[key] = None  # until it is known: one that calls itself never is
+                sizes[key] = total(functions[key].node)
+            inside = sizes[key]
+            if inside is None or (count := count + inside) > _MOST_NODES:
+                return None
+        return count
+
+    return total(model.graph.node)
 
 
 def model_at(path: Path) -> onnx.ModelProto | None:
@@ -128,7 +184,11 @@ def graphs_of(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    pending = list(model.graph.node)
+    yield from _inside(model.graph.node)
+
+
+def _inside(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    pending = list(nodes)
     while pending:
         node = pending.pop()
         yield node
