@@ -70,6 +70,8 @@ class Named:
 
 
 NOTHING = Named()
+BEYOND_32_BITS = (3e9, -3e9)
+"""For a model that makes integers of 64 bits out of floats: a file may have gone by those of 32."""
 
 
 def named(code: Iterable[float], tables: Iterable[int], file: onnx.ModelProto | None) -> Named:

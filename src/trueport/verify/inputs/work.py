@@ -188,6 +188,8 @@ class Watched(Counted):
         """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
         self.has_cells = False
         self.trusts_offsets = False
+        self.makes_wide_integers = False
+        """Whether floats become integers of 64 bits, which hold more than those of 32."""
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not self._parts_of_another and (kind := _kind_of(func)).is_telling:
@@ -202,6 +204,9 @@ class Watched(Counted):
         else:
             self._computed.difference_update(map(id, made))
         self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
+        self.makes_wide_integers |= (
+            kind.casts and made[0].dtype is torch.int64 and any(each.is_floating_point() for each in given)
+        )
 
     def lists(self) -> TorchFunctionMode:
         """A mode to enter beside this one: `tolist` is no operator."""
@@ -264,6 +269,7 @@ class _Kind:
     looks_up: bool
     is_composite: bool
     counts: bool
+    casts: bool
     has_formula: bool
     """Whether torch knows how many multiplications it makes."""
 
@@ -286,6 +292,7 @@ def _kind_of(func: OpOverload) -> _Kind:
         looks_up=name in _TABLES,
         is_composite=is_composite(func),
         counts=func.overloadpacket is COUNTS,
+        casts=name in ("_to_copy", "to"),
         has_formula=func.overloadpacket in flop_registry,
     )
 
