@@ -38,7 +38,7 @@ from trueport.verify.faults.findings import (
 from trueport.verify.faults.mismatch import Investigation
 from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
-from trueport.verify.inputs.named import BEYOND_32_BITS, NOTHING, Named, named, small_file
+from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
@@ -241,11 +241,11 @@ class Check:
         numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
         return replace(
             numbers,
-            values=(*numbers.values, *(BEYOND_32_BITS if watched.makes_wide_integers else ())),
             sized_by_values=watched.sized_by_values,
             read_by_python=watched.reads_integers,
             has_cells=watched.has_cells,
             trusts_offsets=watched.trusts_offsets,
+            makes_wide_integers=watched.makes_wide_integers,
         )
 
     def _planned(self, values: Sequence[object]) -> tuple[Watched, Mapping[str, Growth]] | None:

@@ -99,6 +99,8 @@ _MASKS = (
 )
 """In these orders, each kind of input by itself; a kind whose list is shorter begins again, so that other masks come
 beside the same floats. Between two of them, all elements are one of the numbers that the model names."""
+_FIRST = 8
+"""So many of the floats come before what is only tried where the model asks for it."""
 _SHOWS_LITTLE = (Family.ONE_HOT, Family.RAGGED)
 _MOST_FILLED = 16
 
@@ -212,7 +214,8 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named)
     """One after the other: first as many as the longest list has that means something here, then again in other
     combinations."""
     numbers = [Family.NUMBERS] * _NEIGHBOURS if any(is_number(leaf) for leaf in leaves if leaf.is_input) else []
-    floats = _counted(_interleaved([*numbers, *_FLOATS], len(named.values)))
+    wide = [Family.WIDE] if named.makes_wide_integers else []  # once: what rounds is undecided at such magnitudes
+    floats = _counted(_interleaved([*numbers, *_FLOATS[:_FIRST], *wide, *_FLOATS[_FIRST:]], len(named.values)))
     integers = _counted(_interleaved([*numbers, *_INTEGERS], len(named.indices)))
     masks = _counted(_MASKS)
     lengths = {InputKind.FLOATS: len(floats), InputKind.INTEGERS: len(integers), InputKind.MASK: len(masks)}

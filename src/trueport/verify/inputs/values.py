@@ -56,6 +56,7 @@ class Family(Enum):
     RAGGED = "masks ragged"
     NUMBERS = "numbers near the example's"
     BEYOND = "integers beyond the example's"
+    WIDE = "floats beyond integers of 32 bits"
     REPEATED = "the example's repeated"
     LOW = "integers at their lowest"
     NAN = "some of them NaN"
@@ -278,6 +279,8 @@ def _floats(
             drawn = _picked(shape, _named_floats(named, example.dtype), chance, nth)
         case Family.FILLED if named.values and not example.is_complex():
             drawn = torch.full_like(normal, named.values[nth % len(named.values)])
+        case Family.WIDE if not example.is_complex():
+            drawn = min(3e9, torch.finfo(example.dtype).max / 8) * (normal + torch.sign(normal))
         case _ if facts.is_unit and not example.is_complex():
             drawn = torch.rand(tuple(shape), dtype=dtype, generator=chance)
         case _:
