@@ -93,6 +93,23 @@ def _largest(work, eager, tmp_path):
     return seen
 
 
+@pytest.mark.parametrize(("times", "agrees"), [(2.0, True), (3.0, False)])
+def test_an_infinity_that_is_no_overflow_excuses_nothing_beside_it(tmp_path, times, agrees):
+    """float16 overflows in eager and not in the runtime: but the logarithm of zero is no overflow."""
+    half = onnx.TensorProto.FLOAT16
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Log", ["r"], ["y"]),
+        helper.make_node("Mul", ["x", "two"], ["z"]),
+    ]
+    outputs = [port("y", half), port("z", half)]
+    path = write(tmp_path / "m.onnx", nodes, [port("x", half)], outputs, {"two": (half, [], [2.0])})
+    work = job(leaf("x", torch.rand(2, 3).half(), {0: BATCH}))
+    result = check(path, work, lambda x: (x.relu().log(), x * (2.0 if len(x) == 2 else times)), ("y", "z"))
+    assert result.agrees == agrees
+    assert not result.undecided
+
+
 def test_a_wrong_value_names_the_output_the_input_and_the_worst_element(tmp_path):
     result = check(scaled(tmp_path / "m.onnx", 2.001), batch_of(), lambda x: 2 * x)
     assert codes(result) == ["TP805"]

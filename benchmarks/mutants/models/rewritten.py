@@ -671,6 +671,31 @@ class RootOfNegativeIsZero(Cleans):
         return x.clamp(min=0).sqrt()
 
 
+class Logs(nn.Module):
+    """In half precision: logarithms that are often infinite, beside running sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8).half()
+
+    def sums(self, y: Tensor) -> Tensor:
+        return y.cumsum(-1)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.layer(x)
+        return y.relu().log(), self.sums(y)
+
+
+class NoSumsFromFour(Logs):
+    def sums(self, y: Tensor) -> Tensor:
+        return y.cumsum(-1) if y.shape[0] < 4 else y
+
+
+class SumsOfLargeOnly(Logs):
+    def sums(self, y: Tensor) -> Tensor:
+        return torch.where(y.amax() > 9, y, y.cumsum(-1))
+
+
 class Sums(nn.Module):
     """Running sums and means along time."""
 
@@ -955,6 +980,16 @@ MODELS: list[Model] = [
             (kinds.NAN, RatioKeepsNan, lambda: (torch.zeros(2, 5), torch.zeros(2, 5))),
             (kinds.NAN, RatioOfNothingIsOne, lambda: (torch.zeros(2, 5), torch.zeros(2, 5))),
             (kinds.NEGATIVE, RootOfNegativeIsZero, lambda: (-torch.ones(2, 5), torch.ones(2, 5))),
+        ],
+    ),
+    _model(
+        "logs",
+        Logs,
+        lambda: (torch.randn(2, 8).half(),),
+        ({0: "rows"},),
+        [
+            (kinds.SIZE, NoSumsFromFour, lambda: (torch.randn(5, 8).half(),)),
+            (kinds.BOUND, SumsOfLargeOnly, lambda: (torch.randn(2, 8).half() * 30,)),
         ],
     ),
     _model(
