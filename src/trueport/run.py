@@ -327,26 +327,34 @@ class Run:
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
         state = Snapshot(self.job.model)
-
-        def eager(values: Sequence[object]) -> Any:
-            return self._eager(self.job, values, graph, state)
-
         with self.watch.stage("verify"), temporary.folder() as folder:
             path = _written_to_check(model, folder)
             progress.stage("verify")  # the bytes are written
-            if random:
-                return check_distribution(path, self.job, graph, eager, self.options.checking.seed)
-            return check_exported(
-                path,
-                self.job,
-                graph,
-                eager,
-                Precisely(self.job, lambda wide, values: self._eager(wide, values, graph)),
-                opset=self.options.opset,
-                custom=self.options.custom,
-                options=self.options.checking,
-                judged=judged,
-            )
+            found = self._checked(path, graph, judged, random, state, closely=False)
+            if state.is_written():  # a parameter, behind torch's back: what came after was another model
+                state.put_back()
+                found = self._checked(path, graph, judged, random, state, closely=True)
+            return found
+
+    def _checked(
+        self, path: Path, graph: Graph, judged: TraceJudged, random: bool, state: Snapshot, closely: bool
+    ) -> CheckResult:
+        def eager(values: Sequence[object]) -> Any:
+            return self._eager(self.job, values, graph, state, closely)
+
+        if random:
+            return check_distribution(path, self.job, graph, eager, self.options.checking.seed)
+        return check_exported(
+            path,
+            self.job,
+            graph,
+            eager,
+            Precisely(self.job, lambda wide, values: self._eager(wide, values, graph)),
+            opset=self.options.opset,
+            custom=self.options.custom,
+            options=self.options.checking,
+            judged=judged,
+        )
 
     # What the stages ask
 
@@ -362,9 +370,11 @@ class Run:
             return False
         return True
 
-    def _eager(self, job: Job, values: Sequence[object], graph: Graph, state: Snapshot | None = None) -> Any:
+    def _eager(
+        self, job: Job, values: Sequence[object], graph: Graph, state: Snapshot | None = None, closely: bool = True
+    ) -> Any:
         with within(self._patience()):
-            return run_with_state(job, values, graph.lifted, state)
+            return run_with_state(job, values, graph.lifted, state, closely)
 
     def _patience(self) -> float:
         """How long one run of eager may take: its loops need not end on an input of our making."""

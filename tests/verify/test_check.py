@@ -68,6 +68,48 @@ def test_a_right_model_agrees_on_the_example_and_on_other_sizes_and_values(tmp_p
     assert {"zeros", "large"} <= {checked.family for checked in result.checked}
 
 
+def test_floats_that_become_wide_integers_are_tried_beyond_32_bits(tmp_path):
+    def cast(to):
+        clip = helper.make_node("Clip", ["x", "low", "high"], ["c"])
+        nodes = [clip, helper.make_node("Cast", ["c"], ["i"], to=to), helper.make_node("Cast", ["i"], ["y"], to=INT64)]
+        ends = {"low": (FLOAT, [], [-(2.0**31)]), "high": (FLOAT, [], [2147483520.0])}
+        return write(tmp_path / "m.onnx", nodes, [port("x")], [port("y", INT64)], ends)
+
+    wrong = check(cast(onnx.TensorProto.INT32), batch_of(), lambda x: x.to(torch.int64))
+    assert codes(wrong) == ["TP805"]
+    assert not any(abs(each) > 2**31 for each in _largest(batch_of(), lambda x: x.floor(), tmp_path))
+
+
+def _largest(work, eager, tmp_path):
+    """How large what eager is given gets: a model without such a cast is left in peace."""
+    seen = []
+
+    def run(x):
+        seen.append(float(x.abs().max()) if x.numel() else 0.0)
+        return eager(x)
+
+    node = helper.make_node("Floor", ["x"], ["y"])
+    assert check(write(tmp_path / "f.onnx", [node], [port("x")], [port("y")], {}), work, run).agrees
+    return seen
+
+
+@pytest.mark.parametrize(("times", "agrees"), [(2.0, True), (3.0, False)])
+def test_an_infinity_that_is_no_overflow_excuses_nothing_beside_it(tmp_path, times, agrees):
+    """float16 overflows in eager and not in the runtime: but the logarithm of zero is no overflow."""
+    half = onnx.TensorProto.FLOAT16
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Log", ["r"], ["y"]),
+        helper.make_node("Mul", ["x", "two"], ["z"]),
+    ]
+    outputs = [port("y", half), port("z", half)]
+    path = write(tmp_path / "m.onnx", nodes, [port("x", half)], outputs, {"two": (half, [], [2.0])})
+    work = job(leaf("x", torch.rand(2, 3).half(), {0: BATCH}))
+    result = check(path, work, lambda x: (x.relu().log(), x * (2.0 if len(x) == 2 else times)), ("y", "z"))
+    assert result.agrees == agrees
+    assert not result.undecided
+
+
 def test_a_wrong_value_names_the_output_the_input_and_the_worst_element(tmp_path):
     result = check(scaled(tmp_path / "m.onnx", 2.001), batch_of(), lambda x: 2 * x)
     assert codes(result) == ["TP805"]

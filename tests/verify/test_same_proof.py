@@ -17,7 +17,7 @@ from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 from trueport.verify.check import Check, check_model
-from trueport.verify.inputs.planned import work_at
+from trueport.verify.inputs.planned import watched_at
 from trueport.verify.inputs.work import Growth, Watched, Work
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import Budget, Options
@@ -136,7 +136,7 @@ def test_a_graph_tells_how_its_work_grows_as_runs_do() -> None:
     def captured(model: nn.Module, *args: torch.Tensor, names: dict[int, str]) -> Graph:
         return capture(make_job(model, args, {}, dynamic_shapes=(names,)), is_leaf, StateMode.REFUSE)
 
-    planned = work_at(captured(layers, torch.randn(2, 16, 32), names={0: "batch", 1: "length"}))
+    planned = watched_at(captured(layers, torch.randn(2, 16, 32), names={0: "batch", 1: "length"}), worth=0)
     assert planned is not None
 
     def counted(batch: int, length: int) -> Work:
@@ -148,7 +148,7 @@ def test_a_graph_tells_how_its_work_grows_as_runs_do() -> None:
         now, larger = planned({"batch": 2, "length": 16}), planned(dict(zip(("batch", "length"), sizes, strict=True)))
         assert now is not None
         assert larger is not None
-        by_graph = now.grown({name: (larger, 2.0)}).growths[name]
+        by_graph = now.work.grown({name: (larger.work, 2.0)}).growths[name]
         by_runs = counted(2, 16).grown({name: (counted(*sizes), 2.0)}).growths[name]
         assert by_graph.rounds == by_runs.rounds == 0
         assert abs(by_graph.data - by_runs.data) < 0.05
@@ -163,9 +163,64 @@ def test_a_graph_tells_how_its_work_grows_as_runs_do() -> None:
         def forward(self, x):  # type: ignore[no-untyped-def]
             return x[x > 0] * 2
 
-    assert work_at(captured(Loops(), torch.randn(3, 4), names={0: "rows"})) is None
-    chooses = work_at(captured(Chooses(), torch.randn(3, 4), names={0: "rows"}))
+    assert watched_at(captured(Loops(), torch.randn(3, 4), names={0: "rows"}), worth=0) is None
+    chooses = watched_at(captured(Chooses(), torch.randn(3, 4), names={0: "rows"}), worth=0)
     assert chooses is None or chooses({"rows": 3}) is None
+
+
+def test_a_graph_tells_the_numbers_that_a_run_meets() -> None:
+    """Limits in the code and in small tensors, the parts of composite operators, tables; nothing that was computed."""
+
+    class Limited(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(37, 4)
+            self.cut = nn.Parameter(torch.tensor([2.5, -7.0]))
+            self.register_buffer("many", torch.full((9, 1, 1), 11.0))
+
+        def forward(self, x, ids):  # type: ignore[no-untyped-def]
+            x = nn.functional.relu6(x).clamp(max=3.25) + self.table(ids).sum(1, keepdim=True)
+            x = torch.where(x.reshape(-1, 2) > self.cut, x.reshape(-1, 2), x.sum() / x.shape[0])
+            return torch.maximum(x, x[:1] - 19.0) * self.many
+
+    model, args = Limited(), (torch.randn(2, 3, 4), torch.tensor([[1, 2, 3], [3, 2, 1]]))
+    graph = capture(make_job(model, args, {}), is_leaf, StateMode.REFUSE)
+    planned = watched_at(graph, worth=0)
+    assert planned is not None
+    by_graph = planned({})
+    assert by_graph is not None
+    with torch.no_grad(), Watched(args) as by_run:
+        model(*args)
+    assert set(by_graph.numbers) >= set(by_run.numbers) >= {0.0, 6.0, 3.25, 2.5, -7.0, 2}
+    assert 11.0 not in by_graph.numbers
+    assert by_graph.tables == by_run.tables == {37: None, 4: None}
+    assert not (by_graph.sized_by_values or by_graph.trusts_offsets or by_graph.has_cells)
+    assert watched_at(graph) is None  # eager is quicker
+    model.cut = nn.Parameter(torch.tensor([[2.5, -7.0]]).T)  # turned before it is compared: only a run has the numbers
+    model.forward = lambda x, ids: x.reshape(-1, 2) > model.cut.T  # type: ignore[method-assign]
+    turned = watched_at(capture(make_job(model, args, {}), is_leaf, StateMode.REFUSE), worth=0)
+    assert turned is None or turned({}) is None
+
+
+def test_a_weight_written_behind_torchs_back_is_put_back_between_inputs() -> None:
+    """Nothing counts such a write, and it does not happen on the example. What follows it is not to be judged by it."""
+
+    class Wears(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            y = x * self.weight
+            if not torch.compiler.is_exporting() and len(x) > 4:
+                self.weight.data.mul_(0.5)
+            return y
+
+    model = Wears()
+    report = trueport.export(model, (torch.randn(2, 3),), dynamic_shapes=({0: "rows"},)).report
+    assert not any(finding.is_error for finding in report.diagnostics)
+    assert any(each.sizes["rows"] > 4 for each in report.checks)
+    assert torch.equal(model.weight, torch.ones(3))
 
 
 def test_a_few_tokens_beside_a_large_state_are_counted() -> None:

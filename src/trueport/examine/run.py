@@ -31,20 +31,29 @@ def run_eager(job: Job, values: Sequence[object], grad: bool = False, before: Sn
 
 
 def run_with_state(
-    job: Job, values: Sequence[object], state: Mapping[str, torch.Tensor], before: Snapshot | None = None
+    job: Job,
+    values: Sequence[object],
+    state: Mapping[str, torch.Tensor],
+    before: Snapshot | None = None,
+    closely: bool = True,
 ) -> tuple[Any, dict[str, torch.Tensor]]:
     """What eager gives, and what one call leaves in `state`: tensors that the model owns, by name, as they are now.
 
     A name is the path of an attribute or an item (`memories[0].mean`), where the call may have put another tensor.
-    `before` is the state to begin in, for who makes many calls.
+    `before` is the state to begin in, for who makes many calls, and `closely` how it is compared (`is_written`).
     """
     before = before or Snapshot(job.model)
     try:
         outputs = call_eagerly(job, values)
         after = {name: _at(job.model, name, tensor).detach().clone() for name, tensor in state.items()}
-        return _apart_from(before, outputs), after
-    finally:
+    except BaseException:
         before.put_back()
+        raise
+    before.put_back_gradients()
+    if before.is_written(closely):
+        outputs = _apart_from(before, outputs)
+        before.put_back()
+    return outputs, after
 
 
 def _at(model: torch.nn.Module, name: str, otherwise: torch.Tensor) -> torch.Tensor:
@@ -98,8 +107,8 @@ def goes_on() -> Iterator[None]:
 
 def _refuse_impossible(outputs: Any) -> None:
     """`as_strided` takes a size of -1 of an empty tensor, and no operator takes what it then gives."""
-    for leaf in flatten(outputs)[0]:
-        value = leaf.value
+    found = [outputs] if isinstance(outputs, torch.Tensor) else [leaf.value for leaf in flatten(outputs)[0]]
+    for value in found:
         if isinstance(value, torch.Tensor) and not value.is_nested and any(size < 0 for size in value.shape):
             raise RuntimeError(f"eager gives a tensor of size {tuple(value.shape)}, which no tensor can have")
 

@@ -112,6 +112,15 @@ class Snapshot:
             names += [name for cell in self._cells for name in cell.written()]
         return tuple(dict.fromkeys(name for name in names if name.rpartition(".")[2] not in _BOOKKEEPING))
 
+    def is_written(self, closely: bool = True) -> bool:
+        """Whether anything may have been written. A mode that watches the model does not see the question.
+
+        Not `closely`, parameters are only asked how often they were written, which `weight.data.add_()` does not count:
+        for who makes many calls, and asks closely after the last. To compare them all takes as long as many a call.
+        """
+        with outside_all_modes():
+            return not (_untouched(self._cells) and _unwritten(self.tensors, closely))
+
     def countable(self) -> dict[str, Any]:
         """What is now in plain attributes, and how long the lists and dicts are: what a count of the calls shows in."""
         found: dict[str, Any] = {}
@@ -205,10 +214,12 @@ def _values(dicts: Iterable[dict[Any, Any]]) -> Iterator[Any]:
     return chain.from_iterable(map(dict.values, dicts))
 
 
-def _unwritten(tensors: Sequence[StateTensor]) -> bool:
+def _unwritten(tensors: Sequence[StateTensor], closely: bool = True) -> bool:
     """The same for tensors; one that holds a NaN is looked at more closely."""
     return all(each.version is None or write_count(each.tensor) == each.version for each in tensors) and all(
-        each.copy is None or (each.tensor.dtype is each.copy.dtype and torch.equal(each.tensor, each.copy))
+        each.copy is None
+        or (not closely and each.kind == "parameter")
+        or (each.tensor.dtype is each.copy.dtype and torch.equal(each.tensor, each.copy))
         for each in tensors
     )
 

@@ -41,7 +41,7 @@ from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.values import small_content
-from trueport.verify.inputs.work import Growth, Work, WorkAt, nodes_of
+from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
@@ -60,8 +60,6 @@ _AT_ONCE = 3
 """No input that is not needed takes more than this part of what is left."""
 _GROWN = 4
 """Of how many free sizes it is seen how the work grows with them."""
-_WORTH_PLANNING = 10_000
-"""From so many units of work on it is less work to count the distinct calls of the graph than to run them all."""
 _DTYPE_OF_NOTHING = "the dtype of nothing"
 SEARCHED = "searched for"
 
@@ -166,7 +164,7 @@ def check_opened(
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
     )
     check = Check(
-        job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from, insight.work_at
+        job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from, insight.watched_at
     )
     with probed(reference.codes, reference.functions), watched_functions():
         check.search(drawn, _AT_LEAST)
@@ -196,7 +194,7 @@ class Check:
     budget: Budget
     seed: int = 0
     promised_from: int = 0
-    work_at: WorkAt | None = None
+    watched_at: WatchedAt | None = None
     checked: list[AgreedInput] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
@@ -231,8 +229,10 @@ class Check:
     def _watch(self, values: Sequence[object]) -> Named:
         """How much work a run of the model is, and which numbers it names."""
         reference = self.comparer.reference
-        watched = reference.watch(values)
-        growths = self._growths(values)
+        watched, growths = self._planned(values) or (reference.watch(values), None)
+        reference.works_like(watched)
+        if growths is None:
+            growths = self._growths(values)
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
         self.work = replace(reference.work, growths=growths, nodes=nodes)
@@ -245,23 +245,27 @@ class Check:
             read_by_python=watched.reads_integers,
             has_cells=watched.has_cells,
             trusts_offsets=watched.trusts_offsets,
+            makes_wide_integers=watched.makes_wide_integers,
         )
 
-    def _growths(self, values: Sequence[object]) -> Mapping[str, Growth]:
-        """How the work grows with each of the first free sizes: by what the captured program says, where a run is much
-        work, or by runs."""
-        reference, leaves = self.comparer.reference, self.job.leaves
-        if self.work_at is not None and reference.work.units > _WORTH_PLANNING:
-            now, larger = self.work_at(self.example), self._larger(values, self.work_at)
-            if now is not None and len(larger) == len(self._grown_sizes(values)):
-                return now.grown(larger).growths
-        larger = self._larger(values, lambda sizes: reference.watch_larger(resized(leaves, values, sizes)))
-        return reference.work.grown(larger).growths
+    def _planned(self, values: Sequence[object]) -> tuple[Watched, Mapping[str, Growth]] | None:
+        """What the captured program says, where a run is much work: what a run would show, and how the work grows with
+        each of the first free sizes."""
+        if self.watched_at is None or (now := self.watched_at(self.example)) is None:
+            return None
+        larger = {name: (self.watched_at(sizes), ratio) for name, sizes, ratio in self._grown_sizes(values)}
+        known = {name: (watched.work, ratio) for name, (watched, ratio) in larger.items() if watched is not None}
+        return (now, now.work.grown(known).growths) if len(known) == len(larger) else None
 
-    def _larger(self, values: Sequence[object], work_at: WorkAt) -> dict[str, tuple[Work, float]]:
-        """By free size, the work where it alone is larger, and how many times the example's it is then."""
-        found = {name: (work_at(sizes), ratio) for name, sizes, ratio in self._grown_sizes(values)}
-        return {name: (work, ratio) for name, (work, ratio) in found.items() if work is not None}
+    def _growths(self, values: Sequence[object]) -> Mapping[str, Growth]:
+        """The same by runs."""
+        reference = self.comparer.reference
+        larger: dict[str, tuple[Work, float]] = {}
+        for name, sizes, ratio in self._grown_sizes(values):
+            work = reference.watch_larger(resized(self.job.leaves, values, sizes))
+            if work is not None:
+                larger[name] = (work, ratio)
+        return reference.work.grown(larger).growths
 
     def _grown_sizes(self, values: Sequence[object]) -> list[tuple[str, dict[str, int], float]]:
         """Each of the first free sizes by itself half as large again, where there is room for it."""
@@ -281,6 +285,7 @@ class Check:
         tried: set[object] = set()
         enough = False
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
+        least = self.work.compared(0.0)
         for candidate in self._worth_trying(drawn):
             if self.failed():
                 break
@@ -291,6 +296,8 @@ class Check:
             if not (missing or candidate.wanted):
                 if len(self.checked) >= self.budget.inputs or self.work.compared() > left:
                     break
+                if least > left / _AT_ONCE:
+                    break  # also for the smallest input
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
             if (content := small_content(candidate.values)) is not None and content in tried:

@@ -28,7 +28,7 @@ from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.arms import ArmCheck
 from trueport.verify.faults.localise import Localiser
 from trueport.verify.faults.mismatch import Divergence
-from trueport.verify.inputs.planned import work_at
+from trueport.verify.inputs.planned import watched_at
 from trueport.verify.judging.comparing import dtypes_of
 from trueport.verify.judging.reference import Reference, RunEager, expected_outputs
 from trueport.verify.judging.steps import moved_steps
@@ -94,7 +94,7 @@ def check_exported(
             admits=judged.admits,
             working_dtypes=_floats_of(graph),
             steps=moved_steps(graph, by_name, graph.output_names, options.seed),
-            work_at=work_at(graph),
+            watched_at=watched_at(graph),
             locate=locate,
             unreached=unreached,
         ),

@@ -11,7 +11,7 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.verify.decisions.tally import Decision
 from trueport.verify.faults.evidence import Evidence
 from trueport.verify.faults.mismatch import Locate
-from trueport.verify.inputs.work import Work, WorkAt
+from trueport.verify.inputs.work import WatchedAt, Work
 from trueport.verify.judging.comparing import Allowed
 from trueport.verify.judging.steps import Answers
 
@@ -116,8 +116,8 @@ class Insight:
     """Dtypes that the model computes in besides those of its weights and inputs."""
     steps: Answers | None = None
     """What a model that rounds to steps gives where its roundings fall otherwise."""
-    work_at: WorkAt | None = None
-    """How much work the model is at given sizes, where nothing but sizes decides that."""
+    watched_at: WatchedAt | None = None
+    """What a run of the model at given sizes would show, where nothing but sizes decides that."""
     locate: Locate | None = None
     """Finds where a difference begins."""
     unreached: Unreached | None = None

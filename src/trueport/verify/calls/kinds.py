@@ -6,6 +6,7 @@ with the sizes of the model on moderate values, and compared as something that r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -138,6 +139,7 @@ _BETWEEN_PLACES = names("upsample_linear1d upsample_bilinear2d upsample_trilinea
 _ANY_OF_TIES = names("topk kthvalue median nanmedian mode")
 
 
+@functools.cache
 def base_name(op: OpOverload) -> str:
     """`add` of aten::add.Tensor."""
     return str(op.name()).split("::")[-1].split(".")[0]
@@ -169,6 +171,7 @@ def reads_by_integers(node: Node) -> bool:
     )
 
 
+@functools.cache
 def kind_of(op: OpOverload) -> OperatorKind:
     name = base_name(op)
     if name in _ALONG and not _is_elementwise_overload(op):

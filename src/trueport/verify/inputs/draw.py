@@ -19,6 +19,7 @@ from trueport.verify.inputs.named import NOTHING, Named
 from trueport.verify.inputs.offsets import in_order
 from trueport.verify.inputs.sizes import groups_of, size_plans
 from trueport.verify.inputs.values import (
+    Facts,
     Family,
     Filling,
     InputKind,
@@ -27,6 +28,7 @@ from trueport.verify.inputs.values import (
     draw_number,
     draw_tensor,
     everywhere,
+    facts_of,
     is_number,
     kind_of,
 )
@@ -97,6 +99,8 @@ _MASKS = (
 )
 """In these orders, each kind of input by itself; a kind whose list is shorter begins again, so that other masks come
 beside the same floats. Between two of them, all elements are one of the numbers that the model names."""
+_FIRST = 8
+"""So many of the floats come before what is only tried where the model asks for it."""
 _SHOWS_LITTLE = (Family.ONE_HOT, Family.RAGGED)
 _MOST_FILLED = 16
 
@@ -154,7 +158,8 @@ def draw(
     groups = groups_of(job.free_sizes, example, tied, held)
     room = Room(job.leaves, example_values)
     plans = size_plans(groups, example, extra_sizes, seed, named.lengths, room)
-    kinds = {kind_of(*each) for each in zip(job.leaves, example_values, strict=True) if each[0].is_input}
+    spots = [_Spot(*each) for each in zip(job.leaves, example_values, strict=True)]
+    kinds = {spot.kind for spot in spots if spot.leaf.is_input}
     manners = _manners(job.leaves, kinds, named)
     turn = 0
 
@@ -165,8 +170,7 @@ def draw(
 
         def fill() -> tuple[object, ...]:
             chance = torch.Generator().manual_seed(number)
-            leaves = zip(job.leaves, example_values, strict=True)
-            values = _alike(job.leaves, [_value(*each, sizes, manner, chance, named) for each in leaves], manner)
+            values = _alike(job.leaves, [_value(spot, sizes, manner, chance, named) for spot in spots], manner)
             return in_order(job.leaves, values) if named.trusts_offsets else tuple(values)
 
         return Drawn(fill, sizes, manner.words(kinds), fallback, wanted, room.share(sizes))
@@ -210,7 +214,8 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named)
     """One after the other: first as many as the longest list has that means something here, then again in other
     combinations."""
     numbers = [Family.NUMBERS] * _NEIGHBOURS if any(is_number(leaf) for leaf in leaves if leaf.is_input) else []
-    floats = _counted(_interleaved([*numbers, *_FLOATS], len(named.values)))
+    wide = [Family.WIDE] if named.makes_wide_integers else []  # once: what rounds is undecided at such magnitudes
+    floats = _counted(_interleaved([*numbers, *_FLOATS[:_FIRST], *wide, *_FLOATS[_FIRST:]], len(named.values)))
     integers = _counted(_interleaved([*numbers, *_INTEGERS], len(named.indices)))
     masks = _counted(_MASKS)
     lengths = {InputKind.FLOATS: len(floats), InputKind.INTEGERS: len(integers), InputKind.MASK: len(masks)}
@@ -239,17 +244,34 @@ def _counted(families: Sequence[Family]) -> list[Filling]:
     return [Filling(family, families[:at].count(family)) for at, family in enumerate(families)]
 
 
+@dataclass(frozen=True)
+class _Spot:
+    """What is filled again and again: its example is looked at once."""
+
+    leaf: Leaf
+    example: object
+
+    @cached_property
+    def kind(self) -> InputKind:
+        return kind_of(self.leaf, self.example)
+
+    @cached_property
+    def facts(self) -> Facts:
+        assert isinstance(self.example, torch.Tensor)
+        return facts_of(self.leaf, self.example)
+
+
 def _value(
-    leaf: Leaf,
-    example: object,
+    spot: _Spot,
     sizes: Mapping[str, int],
     manner: Manner,
     chance: torch.Generator,
     named: Named,
 ) -> object:
+    leaf, example = spot.leaf, spot.example
     if not leaf.is_input:
         return example
-    family, nth = manner.of(kind_of(leaf, example))
+    family, nth = manner.of(spot.kind)
     if is_number(leaf) and isinstance(example, bool | int | float):
         return draw_number(leaf, example, family, nth, named)
     if isinstance(example, torch.Tensor):
@@ -257,7 +279,8 @@ def _value(
         others = tuple(size for name, size in sizes.items() if name not in own)
         rows = tuple(dict.fromkeys((*named.rows, *others)))  # an input may be the table that another looks up
         named = replace(named, others=others, rows=rows or tuple(sizes.values()))
-        return draw_tensor(leaf, example, shape_at(leaf, example, sizes), family, chance, nth, named)
+        shape = shape_at(leaf, example, sizes)
+        return draw_tensor(leaf, example, shape, family, chance, nth, named, spot.facts)
     return example
 
 
@@ -280,9 +303,13 @@ class Room:
         pairs = zip(leaves, values, strict=True)
         self._tensors = [(leaf, value) for leaf, value in pairs if isinstance(value, torch.Tensor)]
         self._now = max(sum(value.numel() for _, value in self._tensors), 1)
+        self._found: dict[tuple[tuple[str, int], ...], int] = {}
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        return sum(math.prod(shape_at(leaf, value, sizes)) for leaf, value in self._tensors)
+        key = tuple(sizes.items())  # few sizes are asked for again and again
+        if key not in self._found:
+            self._found[key] = sum(math.prod(shape_at(leaf, value, sizes)) for leaf, value in self._tensors)
+        return self._found[key]
 
     def share(self, sizes: Mapping[str, int]) -> float:
         """How many times the example these sizes are."""

@@ -45,6 +45,8 @@ class Named:
     has_cells: bool = False
     """Whether recurrent cells are among the operators: the runtime's gates are approximations, which a large state
     brings out."""
+    makes_wide_integers: bool = False
+    """Whether floats become integers of 64 bits: a file may have gone by those of 32."""
     others: tuple[int, ...] = ()
     """The free sizes that an input does not have itself: it may hold lengths along those."""
     trusts_offsets: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class Family(Enum):
     RAGGED = "masks ragged"
     NUMBERS = "numbers near the example's"
     BEYOND = "integers beyond the example's"
+    WIDE = "floats beyond integers of 32 bits"
     REPEATED = "the example's repeated"
     LOW = "integers at their lowest"
     NAN = "some of them NaN"
@@ -141,8 +143,13 @@ class Manner:
 
     def words(self, kinds: Collection[InputKind]) -> str:
         """As the report has it, for a model that has inputs of these kinds."""
-        said = dict.fromkeys(self.of(kind).family.value for kind in InputKind if kind in kinds)
-        return ", ".join(said) or self.floats.family.value
+        return _words(*(self.of(kind).family for kind in InputKind if kind in kinds)) or self.floats.family.value
+
+
+@functools.cache
+def _words(*families: Family) -> str:
+    """Many more are drawn than are tried."""
+    return ", ".join(dict.fromkeys(family.value for family in families))
 
 
 def everywhere(family: Family) -> Manner:
@@ -173,17 +180,19 @@ def draw_tensor(
     chance: torch.Generator,
     nth: int = 0,
     named: Named = NOTHING,
+    facts: Facts | None = None,
 ) -> torch.Tensor:
-    """A tensor like the example, of another shape, filled in the manner of the family."""
+    """A tensor like the example, of another shape, filled in the manner of the family. `facts` are those of the
+    example, where they are known already."""
     if family is Family.REPEATED:
         return _repeated(example, shape)
     if example.dtype is torch.bool or is_mask(leaf, example):
         declared = leaf.value_range is not None and family is Family.BEYOND
         filled = _mask(shape, Family.SEEN if declared else family, chance, example, nth)
     elif example.is_floating_point() or example.is_complex():
-        filled = _floats(shape, family, chance, facts_of(leaf, example), example, nth, named)
+        filled = _floats(shape, family, chance, facts or facts_of(leaf, example), example, nth, named)
     else:
-        filled = _integers(shape, family, chance, facts_of(leaf, example), example.dtype, nth, named)
+        filled = _integers(shape, family, chance, facts or facts_of(leaf, example), example.dtype, nth, named)
         if named.trusts_offsets and example.dim() == 1 and like_offsets(example):
             filled = filled.sort().values
             filled[:1] = 0
@@ -270,6 +279,8 @@ def _floats(
             drawn = _picked(shape, _named_floats(named, example.dtype), chance, nth)
         case Family.FILLED if named.values and not example.is_complex():
             drawn = torch.full_like(normal, named.values[nth % len(named.values)])
+        case Family.WIDE if not example.is_complex():
+            drawn = min(3e9, torch.finfo(example.dtype).max / 8) * (normal + torch.sign(normal))
         case _ if facts.is_unit and not example.is_complex():
             drawn = torch.rand(tuple(shape), dtype=dtype, generator=chance)
         case _:

@@ -51,9 +51,9 @@ _CELLS = re.compile("lstm|gru|rnn_")
 _TRUSTS_OFFSETS = re.compile("embedding_bag|segment|jagged|nested|sparse|csr|csc|as_strided")
 _WEIGHTS_OF_A_LAYER = 2
 """An operator that takes so many is a whole layer (`_transformer_encoder_layer_fwd`): each row meets each of them."""
-_COUNTS = torch.ops.aten.arange
+COUNTS = torch.ops.aten.arange
 _READS_A_NUMBER = torch.ops.aten._local_scalar_dense.default
-_FEW = 8
+FEW_NUMBERS = 8
 """Tensors of no more elements than this are read for the numbers in them."""
 
 
@@ -115,8 +115,9 @@ class Work:
         return replace(self, growths=found)
 
 
-WorkAt = Callable[[Mapping[str, int]], Work | None]
-"""The work at free sizes by name; None where that cannot be said."""
+def work_of(operators: int, elements: float, flops: float) -> Work:
+    """Of so many operators, of the elements that they make and of the multiplications and additions for them."""
+    return Work(operators, elements / _ELEMENTS + flops / _FLOPS)
 
 
 def _power(base: float, exponent: float) -> float:
@@ -151,7 +152,7 @@ class Counted(EagerMode):
         self._operators += self.times
         elements = sum(tensor.numel() for tensor in made)
         flops = _flops(func, kind, args, kwargs, result, given)
-        self._data += self.times * (elements / _ELEMENTS + flops / _FLOPS)
+        self._data += self.times * work_of(1, elements, flops).data
         self._saw(func, kind, given, made, result)
         return result
 
@@ -187,6 +188,8 @@ class Watched(Counted):
         """Whether an integer was read as a number, and something made after that: a huge one may take all memory."""
         self.has_cells = False
         self.trusts_offsets = False
+        self.makes_wide_integers = False
+        """Whether floats become integers of 64 bits, which hold more than those of 32."""
 
     def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not self._parts_of_another and (kind := _kind_of(func)).is_telling:
@@ -201,6 +204,9 @@ class Watched(Counted):
         else:
             self._computed.difference_update(map(id, made))
         self.reads_integers |= func is _READS_A_NUMBER and type(result) is int
+        self.makes_wide_integers |= (
+            kind.casts and made[0].dtype is torch.int64 and any(each.is_floating_point() for each in given)
+        )
 
     def lists(self) -> TorchFunctionMode:
         """A mode to enter beside this one: `tolist` is no operator."""
@@ -210,7 +216,7 @@ class Watched(Counted):
         """The numbers and tables that an operator is given."""
         if kind.compares:
             given = (arg for arg in (*args, *kwargs.values()) if id(arg) not in self._computed)
-            for number in _numbers(given):
+            for number in _numbers(map(self._content, given)):
                 self.numbers.setdefault(number)
         self.sized_by_values |= kind.is_sized or (self.reads_integers and kind.makes)
         self.has_cells |= kind.is_cell
@@ -218,6 +224,37 @@ class Watched(Counted):
         table = args[0] if kind.looks_up and args else None
         if isinstance(table, torch.Tensor) and table.dim() and id(table) not in self._computed:
             self.tables.update(dict.fromkeys(table.shape))
+
+    def _content(self, argument: Any) -> Any:
+        """What holds the numbers of an argument."""
+        return argument
+
+
+class Planned(Watched):
+    """Of calls on tensors without memory, that stand for those of a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._contents: dict[int, torch.Tensor] = {}
+
+    def stands_for(self, made: torch.Tensor, computed: bool, content: torch.Tensor | None) -> None:
+        """That inputs have a part in a tensor, or what it holds. It has to be kept as long as this is."""
+        if computed:
+            self._computed.add(id(made))
+        elif content is not None:
+            self._contents[id(made)] = content
+
+    def operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if self._parts_of_another and (kind := _kind_of(func)).is_telling:
+            self._read(kind, args, kwargs)  # a run would only have come to the parts
+        return super().operator(func, args, kwargs)
+
+    def _content(self, argument: Any) -> Any:
+        return self._contents.get(id(argument), argument)
+
+
+WatchedAt = Callable[[Mapping[str, int]], Watched | None]
+"""What a run at free sizes by name would show; None where that cannot be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +269,7 @@ class _Kind:
     looks_up: bool
     is_composite: bool
     counts: bool
+    casts: bool
     has_formula: bool
     """Whether torch knows how many multiplications it makes."""
 
@@ -253,7 +291,8 @@ def _kind_of(func: OpOverload) -> _Kind:
         trusts_offsets=func.namespace != "aten" or bool(_TRUSTS_OFFSETS.search(name)),
         looks_up=name in _TABLES,
         is_composite=is_composite(func),
-        counts=func.overloadpacket is _COUNTS,
+        counts=func.overloadpacket is COUNTS,
+        casts=name in ("_to_copy", "to"),
         has_formula=func.overloadpacket in flop_registry,
     )
 
@@ -316,5 +355,5 @@ def _numbers(args: Iterable[object]) -> Iterator[float]:
     for arg in args:
         if isinstance(arg, int | float) and not isinstance(arg, bool):
             yield arg
-        elif isinstance(arg, torch.Tensor) and 0 < arg.numel() <= _FEW and not arg.is_complex():
+        elif isinstance(arg, torch.Tensor) and 0 < arg.numel() <= FEW_NUMBERS and not arg.is_complex():
             yield from (number for number in arg.detach().reshape(-1).tolist() if not isinstance(number, bool))

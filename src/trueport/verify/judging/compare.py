@@ -208,6 +208,8 @@ def _judge_floats(
 ) -> Judgement:
     shape = tuple(ours.shape)
     precise, given = as_float64(ours), as_float64(theirs)
+    if slack is None and not ours.is_complex() and (agreed := _agreed(precise, given, tolerance)) is not None:
+        return agreed
     # Either part of a complex number is as exact as the number is large: z * z.conj() rounds to an imaginary part.
     size = ours.abs().double().unsqueeze(-1).expand(precise.shape) if ours.is_complex() else precise
     allowed = tolerance.allowed(size)
@@ -240,6 +242,20 @@ def _judge_floats(
         ours.numel(),
     )
     return Judgement(difference, float(error.max()))
+
+
+def _agreed(precise: torch.Tensor, given: torch.Tensor, tolerance: Tolerance) -> Judgement | None:
+    """The answer to nearly every question, in few steps: all of it is finite and close enough. None for any other."""
+    error = (precise - given).abs().reshape(-1)
+    at = int(error.argmax())
+    worst = float(error[at])
+    if not math.isfinite(worst):
+        return None
+    magnitude = precise.abs().reshape(-1)
+    everywhere = tolerance.of_scale * _scale(magnitude) + tolerance.absolute
+    if worst > everywhere and bool((error > tolerance.relative * magnitude + everywhere).any()):
+        return None
+    return Judgement(None, worst, tolerance.relative * float(magnitude[at]) + everywhere)
 
 
 def as_float64(tensor: torch.Tensor) -> torch.Tensor:

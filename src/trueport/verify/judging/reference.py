@@ -76,8 +76,11 @@ class Reference:
             ran = self._returned(values, must_run=False)[1]
         watched.sized_by_values |= not ran
         watched.trusts_offsets |= not ran
-        self.work = replace(watched.work, usual=Growth(rounds=float(self._has_loops)))
         return watched
+
+    def works_like(self, watched: Watched) -> None:
+        """How much work a run on the example is."""
+        self.work = replace(watched.work, usual=Growth(rounds=float(self._has_loops)))
 
     def watch_larger(self, values: Sequence[object]) -> Work | None:
         """The work of one run on an input that is larger than the example; None where eager refuses it. Many runs of a

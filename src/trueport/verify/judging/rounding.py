@@ -133,7 +133,9 @@ class RoundedOtherwise(EagerMode):
 class Overflow(EagerMode):
     """Whether a run overflows: an operator makes an infinity of finite numbers, and not by dividing by nothing."""
 
-    _POLES = frozenset("div reciprocal rsqrt log log2 log10 log1p logit atanh pow lgamma digamma tan".split())
+    _POLES = frozenset("log log2 log10 log1p logit atanh lgamma digamma tan".split())
+    _POLES_AT_ZERO = {"div": 1, "reciprocal": 0, "rsqrt": 0, "pow": 0}  # noqa: RUF012
+    """Of which operand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +147,8 @@ class Overflow(EagerMode):
         if not self.seen and name not in _PICKING and name not in self._POLES and not writes_in_place(func):
             given = list(_floats((*args, *kwargs.values())))
             finite = bool(given) and all(bool(tensor.isfinite().all()) for tensor in given)
-            self.seen = finite and not all(bool(tensor.isfinite().all()) for tensor in _floats([result]))
+            by = args[self._POLES_AT_ZERO[name]] if name in self._POLES_AT_ZERO else 1
+            self.seen = finite and any(bool((~tensor.isfinite() & (by != 0)).any()) for tensor in _floats([result]))
         return result
 
 
