@@ -8,9 +8,10 @@ Read from the syntax tree, so that imports inside functions and under TYPE_CHECK
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def room_of(file: Path) -> str:
     return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+@functools.cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def where_found(files: Iterable[Path], faults: Callable[[Path], Iterable[object]]) -> dict[str, list[object]]:
+    """By file, its faults. One test asks a question of all files: a test for each would be thousands."""
+    found = {name_of(file): list(faults(file)) for file in files}
+    assert found, "no files"
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
 def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
     """Every imported dotted name; `from a import b` counts as `a.b`."""
     for node in ast.walk(tree):
@@ -134,14 +147,17 @@ def private_names(tree: ast.AST) -> Iterator[str]:
             yield f"line {node.lineno}: {dotted(node)}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_imports_go_one_way(file: Path) -> None:
-    room = room_of(file)
-    if room in KNOWS_ALL:
-        return
-    assert room in ALLOWED, f"{room} is a new room: say in this test what it may import"
-    used = {name.split(".")[1] for name, _ in imports(ast.parse(file.read_text())) if name.startswith("trueport.")}
-    assert used <= ALLOWED[room]
+def test_imports_go_one_way() -> None:
+    def against(file: Path) -> set[str]:
+        room = room_of(file)
+        if room in KNOWS_ALL:
+            return set()
+        assert room in ALLOWED, f"{room} is a new room: say in this test what it may import"
+        return {name.split(".")[1] for name, _ in imports(tree_of(file)) if name.startswith("trueport.")} - ALLOWED[
+            room
+        ]
+
+    assert where_found(FILES, against) == {}
 
 
 def name_inside(room: str, name: str) -> list[str]:
@@ -149,18 +165,20 @@ def name_inside(room: str, name: str) -> list[str]:
     return name.split(".")[2:3] if name.startswith(f"trueport.{room}.") else []
 
 
-FILES_INSIDE = [(room, file) for room in INSIDE for file in FILES if file.is_relative_to(SOURCE / room)]
+@pytest.mark.parametrize("room", INSIDE)
+def test_imports_inside_a_room_go_one_way(room: str) -> None:
+    order = INSIDE[room]
 
+    def against(file: Path) -> set[str]:
+        parts = file.relative_to(SOURCE / room).parts
+        if parts == ("__init__.py",):
+            return set()
+        part = parts[0].removesuffix(".py")
+        assert part in order, f"{part} is new in {room}: say in this test where it stands"
+        used = {to for name, _ in imports(tree_of(file)) for to in name_inside(room, name)}
+        return used - set(order[: order.index(part) + 1])
 
-@pytest.mark.parametrize(("room", "file"), FILES_INSIDE, ids=[name_of(file) for _, file in FILES_INSIDE])
-def test_imports_inside_a_room_go_one_way(room: str, file: Path) -> None:
-    parts = file.relative_to(SOURCE / room).parts
-    if parts == ("__init__.py",):
-        return
-    part, order = parts[0].removesuffix(".py"), INSIDE[room]
-    assert part in order, f"{part} is new in {room}: say in this test where it stands"
-    used = {to for name, _ in imports(ast.parse(file.read_text())) for to in name_inside(room, name)}
-    assert used <= set(order[: order.index(part) + 1])
+    assert where_found((file for file in FILES if file.is_relative_to(SOURCE / room)), against) == {}
 
 
 def test_a_folder_is_small() -> None:
@@ -174,7 +192,7 @@ def modules_imported() -> dict[str, set[str]]:
     files = {dotted_name(file): file for file in FILES}
     used: dict[str, set[str]] = {}
     for module, file in files.items():
-        names = [name for name, _ in imports(ast.parse(file.read_text()))]
+        names = [name for name, _ in imports(tree_of(file))]
         used[module] = {name if name in files else name.rpartition(".")[0] for name in names} & set(files) - {module}
     return used
 
@@ -208,7 +226,7 @@ def test_what_is_a_cycle() -> None:
 def test_a_class_name_has_one_meaning() -> None:
     homes: dict[str, set[str]] = {}
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, set()).add(name_of(file))
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
@@ -218,42 +236,46 @@ def test_only_the_command_line_and_the_package_itself_know_the_api() -> None:
     knowing = {
         room_of(file)
         for file in FILES
-        for name, _ in imports(ast.parse(file.read_text()))
+        for name, _ in imports(tree_of(file))
         if name.startswith(("trueport.api", "trueport.cli"))
     }
     assert knowing <= KNOWS_ALL
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in WITHOUT_TORCH], ids=name_of)
-def test_light_rooms_import_nothing_heavy(file: Path) -> None:
-    read = {"onnx"} if room_of(file) == "inspection" else set()  # which is there to read ONNX files
-    assert not (HEAVY - read) & set(imported_at_once(ast.parse(file.read_text())))
+def test_light_rooms_import_nothing_heavy() -> None:
+    def heavy(file: Path) -> set[str]:
+        read = {"onnx"} if room_of(file) == "inspection" else set()  # which is there to read ONNX files
+        return (HEAVY - read) & set(imported_at_once(tree_of(file)))
+
+    assert where_found((file for file in FILES if room_of(file) in WITHOUT_TORCH), heavy) == {}
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) in STANDARD_LIBRARY_ONLY], ids=name_of)
-def test_rooms_of_the_standard_library_import_no_other(file: Path) -> None:
-    packages = {name.partition(".")[0] for name, _ in imports(ast.parse(file.read_text()))}
-    assert packages - {"trueport"} <= sys.stdlib_module_names
+def test_rooms_of_the_standard_library_import_no_other() -> None:
+    def others(file: Path) -> set[str]:
+        packages = {name.partition(".")[0] for name, _ in imports(tree_of(file))}
+        return packages - {"trueport"} - sys.stdlib_module_names
+
+    assert where_found((file for file in FILES if room_of(file) in STANDARD_LIBRARY_ONLY), others) == {}
 
 
 def test_a_room_that_promises_the_standard_library_only_is_held_to_it() -> None:
     promising = {
-        room_of(file)
-        for file in FILES
-        if "standard library only" in (ast.get_docstring(ast.parse(file.read_text())) or "").lower()
+        room_of(file) for file in FILES if "standard library only" in (ast.get_docstring(tree_of(file)) or "").lower()
     }
     assert promising <= set(STANDARD_LIBRARY_ONLY)
 
 
 def test_the_sandboxed_child_imports_nothing_of_ours() -> None:
     child = SOURCE / "verify" / "runtime" / "child.py"
-    packages = {name.partition(".")[0] for name, _ in imports(ast.parse(child.read_text()))}
+    packages = {name.partition(".")[0] for name, _ in imports(tree_of(child))}
     assert not packages & {"trueport", "torch"}
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
-def test_private_names_of_torch_live_in_one_room(file: Path) -> None:
-    assert list(private_names(ast.parse(file.read_text()))) == []
+OUTSIDE_TORCH = [file for file in FILES if room_of(file) != "torch_internals"]
+
+
+def test_private_names_of_torch_live_in_one_room() -> None:
+    assert where_found(OUTSIDE_TORCH, lambda file: private_names(tree_of(file))) == {}
 
 
 @pytest.mark.parametrize(
@@ -289,16 +311,17 @@ def insides_of_symbolic_numbers(tree: ast.AST) -> Iterator[str]:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
-def test_schemas_of_operators_are_read_in_one_room(file: Path) -> None:
-    attributes = [node.attr for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
-    assert "_schema" not in attributes, "ask trueport.torch_internals.schemas"
+def test_schemas_of_operators_are_read_in_one_room() -> None:
+    def read(file: Path) -> Iterator[int]:
+        attributes = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Attribute))
+        return (node.lineno for node in attributes if node.attr == "_schema")
+
+    assert where_found(OUTSIDE_TORCH, read) == {}, "ask trueport.torch_internals.schemas"
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of(file) != "torch_internals"], ids=name_of)
-def test_symbolic_numbers_are_opened_in_one_room(file: Path) -> None:
-    found = list(insides_of_symbolic_numbers(ast.parse(file.read_text())))
-    assert found == [], "ask trueport.torch_internals.symbolic"
+def test_symbolic_numbers_are_opened_in_one_room() -> None:
+    found = where_found(OUTSIDE_TORCH, lambda file: insides_of_symbolic_numbers(tree_of(file)))
+    assert found == {}, "ask trueport.torch_internals.symbolic"
 
 
 @pytest.mark.parametrize("code", ["x.node.expr", "f(x)[0].node.shape_env", "x.node.has_hint()", "mode.shape_env"])
@@ -315,8 +338,11 @@ BY_DEPTH = {"examine/limits.py"}
 """Whose `__enter__` is called by the `with` itself, and by nobody in between."""
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if name_of(file) not in BY_DEPTH], ids=name_of)
-def test_nothing_depends_on_how_many_calls_lie_between(file: Path) -> None:
+def test_nothing_depends_on_how_many_calls_lie_between() -> None:
     """A wrapper would break it without a word. Who called is told by code or by file (`capture/stops/places.py`)."""
-    calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
-    assert not [call.lineno for call in calls if dotted(call.func) == "sys._getframe" and call.args]
+
+    def by_depth(file: Path) -> Iterator[int]:
+        calls = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Call))
+        return (call.lineno for call in calls if dotted(call.func) == "sys._getframe" and call.args)
+
+    assert where_found((file for file in FILES if name_of(file) not in BY_DEPTH), by_depth) == {}
