@@ -273,6 +273,83 @@ class RandomGraph:
         return outer.Loop(count, outer.const(True), x, body=body, dtype=x.dtype, dims=dims_of(x))
 
 
+class RandomBlock:
+    """A norm or a GELU as people write it, in an order and with constants of chance: what passes make one operator of,
+    and what only looks like it. Rounds, so that answers are close and no more."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.op = random.Random(seed), Making()
+        self.x = self.op.input(FLOAT, ("n", 3, 4), "x")
+        made = self.random.choice([self._norm, self._norm, self._gelu])(self.op.Neg(self.x))
+        outputs = [made, *self.read_twice]
+        self.model = self.op.model([self.x], [self.op.Identity(value) for value in outputs])
+        self.model.graph.opset_imports[""] = self.random.choice([20, 23])
+        self.model.ir_version = 10
+
+    def feeds(self, free: int) -> dict[str, Array]:
+        return {"x": np.random.default_rng(free).normal(0.5, 2.0, (free, 3, 4)).astype(np.float32)}
+
+    @property
+    def read_twice(self) -> list[ir.Value]:
+        made = [node.outputs[0] for node in self.op.nodes if node.op_type not in ("Constant", "Neg")]
+        return [self.random.choice(made)] if self.random.random() < 0.2 else []
+
+    def _number(self, content: float) -> ir.Value:
+        """Mostly the right one."""
+        return self.op.const(np.float32(content if self.random.random() < 0.95 else content * 1.001))
+
+    def _in_any_order(self, op_type: str, *values: ir.Value) -> ir.Value:
+        order = self.random.sample(values, len(values))
+        wide = max(values, key=lambda value: len(dims_of(value)))
+        while len(order) > 1:
+            pair = [order.pop(), order.pop()]
+            wider = max(pair, key=lambda value: len(dims_of(value)))
+            order.append(self.op.node(op_type, pair, {}, FLOAT, dims_of(wider)))
+            self.random.shuffle(order)
+        return order[0] if dims_of(order[0]) else wide
+
+    def _mean(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+        axes = choose([[-1], [-1], [2], [2], [1, 2], [1]])
+        dims = tuple(1 if i in [axis % 3 for axis in axes] else dim for i, dim in enumerate(dims_of(x)))
+        number = op.const(np.array(axes, np.int64))
+        if self.random.random() < 0.7:
+            return op.ReduceMean(x, number, keepdims=1, dims=dims)
+        return op.Div(op.ReduceSum(x, number, keepdims=1, dims=dims), self._number(choose([4.0, 4.0, 12.0])), dims=dims)
+
+    def _norm(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+        if self.random.random() < 0.6:
+            x = op.Sub(x, self._mean(x))
+        square = choose([lambda: op.Mul(x, x), lambda: op.Pow(x, self._number(2.0)), lambda: op.Mul(x, self.x)])()
+        root = op.Sqrt(self._in_any_order("Add", self._mean(square), op.const(np.float32(1e-5))))
+        inverse = choose([lambda: op.Reciprocal(root), lambda: op.Div(self._number(1.0), root, dims=dims_of(root))])
+        scale, bias = (op.weight(torch.randn(size)) for size in choose([((4,), (4,)), ((3, 4), (4,)), ((1,), (1,))]))
+        made = choose(
+            [
+                lambda: op.Div(x, root),
+                lambda: op.Div(op.Mul(x, scale), root),
+                lambda: self._in_any_order("Mul", x, scale, inverse()),
+                lambda: self._in_any_order("Mul", op.Mul(x, inverse()), scale),
+            ]
+        )()
+        return choose([lambda: self._in_any_order("Add", made, bias), lambda: made, lambda: op.Mul(made, scale)])()
+
+    def _gelu(self, x: ir.Value) -> ir.Value:
+        op, choose, product = self.op, self.random.choice, self._in_any_order
+        if self.random.random() < 0.5:
+            inner = op.Erf(choose([op.Div(x, self._number(2**0.5)), op.Mul(x, self._number(0.5**0.5))]))
+        else:
+            cube = choose([lambda: [op.Pow(x, self._number(3.0))], lambda: [x, x, x]])()
+            bracket = self._in_any_order("Add", x, product("Mul", self._number(0.044715), *cube))
+            inner = op.Tanh(product("Mul", self._number((2 / np.pi) ** 0.5), bracket))
+        return product("Mul", x, self._number(0.5), self._in_any_order("Add", inner, self._number(1.0)))
+
+
+def close(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    return all(np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) for a, b in zip(one, other, strict=True))
+
+
 def _twice(dims: Dims) -> Dims:
     first = dims[0]
     return (2 * first if isinstance(first, int) else f"2*{first}" if "*" not in first else f"2*({first})", *dims[1:])
