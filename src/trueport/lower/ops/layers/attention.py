@@ -148,7 +148,9 @@ def _before_repeating(*repeated: Tensor) -> tuple[Tensor, ...] | None:
 def _for_each_query(op: Builder, mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
     """A mask that speaks of each query and each key. ONNX lets both broadcast (`[batch, 1, 1, keys]`, as models for
     padded text have it); the kernel of ONNX Runtime lets batch and heads only."""
-    sizes = (*mask.known_sizes[:-2], query.known_sizes[-2], key.known_sizes[-2])
+    *lead, queries, keys = mask.known_sizes
+    queries, keys = (y.known_sizes[-2] if size == 1 else size for size, y in ((queries, query), (keys, key)))
+    sizes = (*lead, queries, keys)  # a free size of the mask is that of the queries or keys, or eager would refuse it
     return op.shared("mask of queries and keys", mask.name, sizes, make=lambda: op.expand(mask, sizes))
 
 
