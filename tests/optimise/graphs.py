@@ -274,13 +274,13 @@ class RandomGraph:
 
 
 class RandomBlock:
-    """A norm or a GELU as people write it, in an order and with constants of chance: what passes make one operator of,
-    and what only looks like it. Rounds, so that answers are close and no more."""
+    """A norm, a GELU or a rotary embedding as people write it, in an order and with constants of chance: what passes
+    make one operator of, and what only looks like it. Rounds, so that answers are close and no more."""
 
     def __init__(self, seed: int) -> None:
         self.random, self.op = random.Random(seed), Making()
         self.x = self.op.input(FLOAT, ("n", 3, 4), "x")
-        made = self.random.choice([self._norm, self._norm, self._gelu])(self.op.Neg(self.x))
+        made = self.random.choice([self._norm, self._norm, self._gelu, self._rotary])(self.op.Neg(self.x))
         outputs = [made, *self.read_twice]
         self.model = self.op.model([self.x], [self.op.Identity(value) for value in outputs])
         self.model.graph.opset_imports[""] = self.random.choice([20, 23])
@@ -344,6 +344,30 @@ class RandomBlock:
             bracket = self._in_any_order("Add", x, product("Mul", self._number(0.044715), *cube))
             inner = op.Tanh(product("Mul", self._number((2 / np.pi) ** 0.5), bracket))
         return product("Mul", x, self._number(0.5), self._in_any_order("Add", inner, self._number(1.0)))
+
+    def _rotary(self, x: ir.Value) -> ir.Value:
+        op, choose, draw = self.op, self.random.choice, np.random.default_rng(self.random.randrange(9))
+        x = op.Unsqueeze(x, op.const([0], np.int64), dims=(1, "n", 3, 4))
+        width = choose([4, 4, 2])
+        cut = choose([2, 2, 2, 1])
+
+        def half(start: int, end: int) -> ir.Value:
+            bounds = [op.const([number], np.int64) for number in (start, end, choose([3, -1]))]
+            return op.Slice(x, *bounds, dims=(1, "n", 3, end - start))
+
+        first, second = half(0, cut), half(cut, 4)
+        tables = [draw.normal(size=(choose([3, 3, 1]), 2)).astype(np.float32) for _ in range(2)]
+        if width == 2 and cut == 2:
+            cos, sin = (op.const(table) for table in tables)
+            (a, b), (c, d) = choose([((first, second), (second, first)), ((first, second), (first, second))])
+            less = op.Sub(op.Mul(a, cos), op.Mul(b, sin))
+            more = op.Add(op.Mul(c, cos), op.Mul(d, choose([sin, sin, cos])))
+            return op.Concat(less, more, axis=choose([3, -1]), dims=(1, "n", 3, 4))
+        same = self.random.random() < 0.8
+        cos, sin = (op.const(np.concatenate([table, table if same else -table], -1)) for table in tables)
+        pair = choose([(op.Neg(second), first), (op.Neg(second), first), (second, op.Neg(first))])
+        turned = op.Concat(*pair, axis=3, dims=(1, "n", 3, 4))
+        return self._in_any_order("Add", op.Mul(x, cos), self._in_any_order("Mul", turned, sin))
 
 
 def close(one: Sequence[Array], other: Sequence[Array]) -> bool:

@@ -18,6 +18,7 @@ NAMES = (
     "common",
     "norms",
     "gelu",
+    "rotary",
     "loop_invariants",
     "conv_batch_norm",
     "slow_fusions",

@@ -24,6 +24,7 @@ from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
 from trueport.optimise.norms import Norms
+from trueport.optimise.rotary import HandwrittenRotary
 from trueport.optimise.shapes import SizesAsked
 from trueport.optimise.slow_fusions import SlowFusions
 from trueport.optimise.validate import Broken, Interface, validate
@@ -38,6 +39,7 @@ PASSES: tuple[type[Pass], ...] = (
     CommonSubexpressions,
     Norms,
     HandwrittenGelu,
+    HandwrittenRotary,
     LoopInvariants,
     ConvBatchNorm,
     SlowFusions,
