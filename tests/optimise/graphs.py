@@ -274,16 +274,19 @@ class RandomGraph:
 
 
 class RandomBlock:
-    """A norm, a GELU or a rotary embedding as people write it, in an order and with constants of chance: what passes
-    make one operator of, and what only looks like it. Rounds, so that answers are close and no more."""
+    """A norm, a GELU, a rotary embedding or heads taken apart as people write it, in an order and with constants of
+    chance: what passes make one operator of, and what only looks like it. Answers are close, and no more."""
 
     def __init__(self, seed: int) -> None:
         self.random, self.op = random.Random(seed), Making()
         self.x = self.op.input(FLOAT, ("n", 3, 4), "x")
-        made = self.random.choice([self._norm, self._norm, self._gelu, self._rotary])(self.op.Neg(self.x))
+        made = self.random.choice([self._norm, self._norm, self._gelu, self._rotary, self._attention])(
+            self.op.Neg(self.x)
+        )
         outputs = [made, *self.read_twice]
         self.model = self.op.model([self.x], [self.op.Identity(value) for value in outputs])
-        self.model.graph.opset_imports[""] = self.random.choice([20, 23])
+        attends = any(node.op_type == "Attention" for node in self.op.nodes)
+        self.model.graph.opset_imports[""] = 23 if attends else self.random.choice([20, 23])
         self.model.ir_version = 10
 
     def feeds(self, free: int) -> dict[str, Array]:
@@ -344,6 +347,22 @@ class RandomBlock:
             bracket = self._in_any_order("Add", x, product("Mul", self._number(0.044715), *cube))
             inner = op.Tanh(product("Mul", self._number((2 / np.pi) ** 0.5), bracket))
         return product("Mul", x, self._number(0.5), self._in_any_order("Add", inner, self._number(1.0)))
+
+    def _attention(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+
+        def apart() -> ir.Value:
+            sizes, perm = choose([(2, 2), (2, 2), (2, 2), (1, 4)]), choose([[0, 2, 1, 3], [0, 2, 1, 3], [0, 1, 2, 3]])
+            wide = op.Reshape(x, op.const([0, 0, *sizes], np.int64), dims=("n", 3, *sizes))
+            return op.Transpose(wide, perm=perm, dims=tuple(("n", 3, *sizes)[axis] for axis in perm))
+
+        query = apart()
+        fitting = [each for each in (apart(), apart(), query) if dims_of(each) == dims_of(query)]
+        mixed = op.Attention(query, choose(fitting), choose(fitting), is_causal=choose([0, 1]))
+        perm = choose([[0, 2, 1, 3], [0, 2, 1, 3], [0, 1, 2, 3]])
+        turned = op.Transpose(mixed, perm=perm, dims=tuple(dims_of(mixed)[axis] for axis in perm))
+        one, two, three = (int(size) for size in dims_of(turned)[1:])
+        return op.Reshape(turned, op.const([0, one, two * three], np.int64), dims=("n", one, two * three))
 
     def _rotary(self, x: ir.Value) -> ir.Value:
         op, choose, draw = self.op, self.random.choice, np.random.default_rng(self.random.randrange(9))

@@ -28,7 +28,7 @@ def test_the_answers_stay_the_same(seed: int) -> None:
 @given(seed=st.integers(0, 10**6))
 def test_what_is_made_one_operator_stays_close(seed: int) -> None:
     made = RandomBlock(seed)
-    feeds = [made.feeds(size) for size in _SIZES]
+    feeds = [made.feeds(size) for size in _SIZES if size]  # the evaluator refuses an empty Attention
     before = [answers(made.model, each) for each in feeds]
     run_passes(made.model)
     for each, expected in zip(feeds, before, strict=True):

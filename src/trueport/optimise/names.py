@@ -19,6 +19,7 @@ NAMES = (
     "norms",
     "gelu",
     "rotary",
+    "heads",
     "loop_invariants",
     "conv_batch_norm",
     "slow_fusions",

@@ -20,6 +20,7 @@ from trueport.optimise.conv_batch_norm import ConvBatchNorm
 from trueport.optimise.dead_code import DeadCode
 from trueport.optimise.fold import Fold
 from trueport.optimise.gelu import HandwrittenGelu
+from trueport.optimise.heads import HeadsInside
 from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
@@ -40,6 +41,7 @@ PASSES: tuple[type[Pass], ...] = (
     Norms,
     HandwrittenGelu,
     HandwrittenRotary,
+    HeadsInside,
     LoopInvariants,
     ConvBatchNorm,
     SlowFusions,
