@@ -89,26 +89,26 @@ def _done(what: str, work: children.Work, *args: object) -> bool:
 
 def report(found: Mapping[str, Mapping[str, Latency]]) -> str:
     titles = list(dict.fromkeys(title for files in found.values() for title in files))
-    parts = []
+    ratios = [f"{title} / best other" for title in OURS]
     rows: list[list[str]] = []
     for name, files in found.items():
-        others = [each.nodes for title, each in files.items() if title not in OURS and not each.failed]
-        running = [files[title].nodes for title in OURS if title in files and not files[title].failed]
-        ours = min(running, default=0)
-        ratio = f"{ours / min(others):.2f}" if others else ""
-        rows.append([name, *(str(files[t].nodes) if t in files else "" for t in titles), ratio])
-    parts += ["Nodes", results.table(["model", *titles, "ours / smallest other"], rows)]
+        nodes = {title: float(each.nodes) for title, each in files.items() if not each.failed}
+        rows.append([name, *(str(files[t].nodes) if t in files else "" for t in titles), *_ratios(nodes)])
+    parts = ["Nodes", results.table(["model", *titles, *ratios], rows)]
     rows = []
     for name, files in found.items():
         for run in dict.fromkeys(run for each in files.values() for run in each.seconds):
             times = {title: each.seconds[run] for title, each in files.items() if run in each.seconds}
-            theirs = [seconds for title, seconds in times.items() if title not in OURS]
-            ours_best = min((times[title] for title in OURS if title in times), default=0.0)
-            ratio = f"{ours_best / min(theirs):.2f}" if theirs else ""
             cells = [f"{1e3 * times[t]:.2f}" if t in times else files[t].failed if t in files else "" for t in titles]
-            rows.append([f"{name} {run}".strip(), *cells, ratio])
-    parts += ["CPU time of a run, ms", results.table(["model", *titles, "ours / best other"], rows)]
+            rows.append([f"{name} {run}".strip(), *cells, *_ratios(times)])
+    parts += ["CPU time of a run, ms", results.table(["model", *titles, *ratios], rows)]
     return "\n\n".join(parts)
+
+
+def _ratios(measured: Mapping[str, float]) -> list[str]:
+    """Each of ours to the best of all others, of whatever opset; files that do not run are left out."""
+    theirs = [each for title, each in measured.items() if title not in OURS]
+    return [f"{measured[title] / min(theirs):.2f}" if theirs and title in measured else "" for title in OURS]
 
 
 def growth(keep: bool) -> int:

@@ -46,15 +46,16 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Names are imported when first used: `trueport --help` and `explain` must not wait for torch."""
+    import contextlib
     import importlib
 
-    from trueport.garbage import uncollected
+    from trueport.garbage import importing
 
     if name in ("verify", "generation"):
         return importlib.import_module(f"trueport.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'trueport' has no attribute {name!r}")
-    with uncollected():
+    with contextlib.nullcontext() if _HOMES[name] in sys.modules else importing():
         return getattr(importlib.import_module(_HOMES[name]), name)
 
 

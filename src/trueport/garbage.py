@@ -18,3 +18,17 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """No garbage collection during an import, nor of what it made right after it (a tenth of the first export).
+
+    What an import makes, stays. So it is put with the old objects at once, unseen, and not looked through as new. What
+    the user has frozen stays frozen: then nothing is moved.
+    """
+    with uncollected():
+        yield
+        if not gc.get_freeze_count():
+            gc.freeze()  # all that there is, into a generation of its own, without a look at it
+            gc.unfreeze()  # and from there into the oldest

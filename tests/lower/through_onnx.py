@@ -16,6 +16,7 @@ from trueport.capture.trace import capture
 from trueport.load.request import make_job
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.table import is_leaf
+from trueport.optimise.sequence import optimise
 
 Inputs = Sequence[Any]
 Free = dict[int, dict[int, str]]
@@ -74,9 +75,11 @@ def check(
     opset: int = 20,
     rtol: float | None = None,
     atol: float | None = None,
+    passes: Sequence[str] = (),
 ) -> ir.Model:
     """Export on `inputs`; eager and ONNX Runtime must then agree on them and on each of `more`."""
     model = model_of(function, inputs, free, opset)
+    optimise(model, passes, each=True)
     for given in (inputs, *more):
         with torch.no_grad():
             expected = _leaves(function(*[x.clone() if isinstance(x, torch.Tensor) else x for x in given]))

@@ -273,6 +273,126 @@ class RandomGraph:
         return outer.Loop(count, outer.const(True), x, body=body, dtype=x.dtype, dims=dims_of(x))
 
 
+class RandomBlock:
+    """A norm, a GELU, a rotary embedding or heads taken apart as people write it, in an order and with constants of
+    chance: what passes make one operator of, and what only looks like it. Answers are close, and no more."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.op = random.Random(seed), Making()
+        self.x = self.op.input(FLOAT, ("n", 3, 4), "x")
+        made = self.random.choice([self._norm, self._norm, self._gelu, self._rotary, self._attention])(
+            self.op.Neg(self.x)
+        )
+        outputs = [made, *self.read_twice]
+        self.model = self.op.model([self.x], [self.op.Identity(value) for value in outputs])
+        attends = any(node.op_type == "Attention" for node in self.op.nodes)
+        self.model.graph.opset_imports[""] = 23 if attends else self.random.choice([20, 23])
+        self.model.ir_version = 10
+
+    def feeds(self, free: int) -> dict[str, Array]:
+        return {"x": np.random.default_rng(free).normal(0.5, 2.0, (free, 3, 4)).astype(np.float32)}
+
+    @property
+    def read_twice(self) -> list[ir.Value]:
+        made = [node.outputs[0] for node in self.op.nodes if node.op_type not in ("Constant", "Neg")]
+        return [self.random.choice(made)] if self.random.random() < 0.2 else []
+
+    def _number(self, content: float) -> ir.Value:
+        """Mostly the right one."""
+        return self.op.const(np.float32(content if self.random.random() < 0.95 else content * 1.001))
+
+    def _in_any_order(self, op_type: str, *values: ir.Value) -> ir.Value:
+        order = self.random.sample(values, len(values))
+        wide = max(values, key=lambda value: len(dims_of(value)))
+        while len(order) > 1:
+            pair = [order.pop(), order.pop()]
+            wider = max(pair, key=lambda value: len(dims_of(value)))
+            order.append(self.op.node(op_type, pair, {}, FLOAT, dims_of(wider)))
+            self.random.shuffle(order)
+        return order[0] if dims_of(order[0]) else wide
+
+    def _mean(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+        axes = choose([[-1], [-1], [2], [2], [1, 2], [1]])
+        dims = tuple(1 if i in [axis % 3 for axis in axes] else dim for i, dim in enumerate(dims_of(x)))
+        number = op.const(np.array(axes, np.int64))
+        if self.random.random() < 0.7:
+            return op.ReduceMean(x, number, keepdims=1, dims=dims)
+        return op.Div(op.ReduceSum(x, number, keepdims=1, dims=dims), self._number(choose([4.0, 4.0, 12.0])), dims=dims)
+
+    def _norm(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+        if self.random.random() < 0.6:
+            x = op.Sub(x, self._mean(x))
+        square = choose([lambda: op.Mul(x, x), lambda: op.Pow(x, self._number(2.0)), lambda: op.Mul(x, self.x)])()
+        root = op.Sqrt(self._in_any_order("Add", self._mean(square), op.const(np.float32(1e-5))))
+        inverse = choose([lambda: op.Reciprocal(root), lambda: op.Div(self._number(1.0), root, dims=dims_of(root))])
+        scale, bias = (op.weight(torch.randn(size)) for size in choose([((4,), (4,)), ((3, 4), (4,)), ((1,), (1,))]))
+        made = choose(
+            [
+                lambda: op.Div(x, root),
+                lambda: op.Div(op.Mul(x, scale), root),
+                lambda: self._in_any_order("Mul", x, scale, inverse()),
+                lambda: self._in_any_order("Mul", op.Mul(x, inverse()), scale),
+            ]
+        )()
+        return choose([lambda: self._in_any_order("Add", made, bias), lambda: made, lambda: op.Mul(made, scale)])()
+
+    def _gelu(self, x: ir.Value) -> ir.Value:
+        op, choose, product = self.op, self.random.choice, self._in_any_order
+        if self.random.random() < 0.5:
+            inner = op.Erf(choose([op.Div(x, self._number(2**0.5)), op.Mul(x, self._number(0.5**0.5))]))
+        else:
+            cube = choose([lambda: [op.Pow(x, self._number(3.0))], lambda: [x, x, x]])()
+            bracket = self._in_any_order("Add", x, product("Mul", self._number(0.044715), *cube))
+            inner = op.Tanh(product("Mul", self._number((2 / np.pi) ** 0.5), bracket))
+        return product("Mul", x, self._number(0.5), self._in_any_order("Add", inner, self._number(1.0)))
+
+    def _attention(self, x: ir.Value) -> ir.Value:
+        op, choose = self.op, self.random.choice
+
+        def apart() -> ir.Value:
+            sizes, perm = choose([(2, 2), (2, 2), (2, 2), (1, 4)]), choose([[0, 2, 1, 3], [0, 2, 1, 3], [0, 1, 2, 3]])
+            wide = op.Reshape(x, op.const([0, 0, *sizes], np.int64), dims=("n", 3, *sizes))
+            return op.Transpose(wide, perm=perm, dims=tuple(("n", 3, *sizes)[axis] for axis in perm))
+
+        query = apart()
+        fitting = [each for each in (apart(), apart(), query) if dims_of(each) == dims_of(query)]
+        mixed = op.Attention(query, choose(fitting), choose(fitting), is_causal=choose([0, 1]))
+        perm = choose([[0, 2, 1, 3], [0, 2, 1, 3], [0, 1, 2, 3]])
+        turned = op.Transpose(mixed, perm=perm, dims=tuple(dims_of(mixed)[axis] for axis in perm))
+        one, two, three = (int(size) for size in dims_of(turned)[1:])
+        return op.Reshape(turned, op.const([0, one, two * three], np.int64), dims=("n", one, two * three))
+
+    def _rotary(self, x: ir.Value) -> ir.Value:
+        op, choose, draw = self.op, self.random.choice, np.random.default_rng(self.random.randrange(9))
+        x = op.Unsqueeze(x, op.const([0], np.int64), dims=(1, "n", 3, 4))
+        width = choose([4, 4, 2])
+        cut = choose([2, 2, 2, 1])
+
+        def half(start: int, end: int) -> ir.Value:
+            bounds = [op.const([number], np.int64) for number in (start, end, choose([3, -1]))]
+            return op.Slice(x, *bounds, dims=(1, "n", 3, end - start))
+
+        first, second = half(0, cut), half(cut, 4)
+        tables = [draw.normal(size=(choose([3, 3, 1]), 2)).astype(np.float32) for _ in range(2)]
+        if width == 2 and cut == 2:
+            cos, sin = (op.const(table) for table in tables)
+            (a, b), (c, d) = choose([((first, second), (second, first)), ((first, second), (first, second))])
+            less = op.Sub(op.Mul(a, cos), op.Mul(b, sin))
+            more = op.Add(op.Mul(c, cos), op.Mul(d, choose([sin, sin, cos])))
+            return op.Concat(less, more, axis=choose([3, -1]), dims=(1, "n", 3, 4))
+        same = self.random.random() < 0.8
+        cos, sin = (op.const(np.concatenate([table, table if same else -table], -1)) for table in tables)
+        pair = choose([(op.Neg(second), first), (op.Neg(second), first), (second, op.Neg(first))])
+        turned = op.Concat(*pair, axis=3, dims=(1, "n", 3, 4))
+        return self._in_any_order("Add", op.Mul(x, cos), self._in_any_order("Mul", turned, sin))
+
+
+def close(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    return all(np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True) for a, b in zip(one, other, strict=True))
+
+
 def _twice(dims: Dims) -> Dims:
     first = dims[0]
     return (2 * first if isinstance(first, int) else f"2*{first}" if "*" not in first else f"2*({first})", *dims[1:])

@@ -38,7 +38,6 @@ from trueport.lower.passes.dtypes_of_opset import refuse_newer_dtypes
 from trueport.lower.passes.exact_factors import keep_factors_exact
 from trueport.lower.passes.legalise import legalise
 from trueport.lower.passes.padded_pools import keep_padding
-from trueport.lower.passes.root_mean_square import write_norms
 from trueport.lower.passes.unread import without_unread
 from trueport.lower.scope import NestedTooDeep
 from trueport.lower.sequences import is_sequence, sequence_of
@@ -109,7 +108,6 @@ def _in_opset(graph: Graph, opset: int, custom: CustomTable | None) -> Lowered:
         producer_name="trueport",
         functions=list(op.functions.values()),
     )
-    write_norms(model)
     gone = without_unread(model)
     keep_factors_exact(model)
     keep_padding(model)

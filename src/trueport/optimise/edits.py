@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from trueport.lower.passes.graphs import every_graph
+from trueport.lower.weights import WeightTensor
 
 Array = np.ndarray[Any, Any]
 
@@ -75,6 +76,12 @@ def ints_of(value: ir.Value | None) -> list[int] | None:
     if array is None or array.dtype.kind not in "iu" or array.ndim > 1:
         return None
     return [int(number) for number in array.reshape(-1)]
+
+
+def number_in(value: ir.Value | None) -> float | None:
+    """The number that a constant is; None for a weight of the model, which its user may want to find in the file."""
+    array = None if isinstance(tensor_of(value), WeightTensor) else array_of(value)
+    return float(array.item()) if array is not None and array.size == 1 and array.dtype.kind in "iuf" else None
 
 
 def given(node: ir.Node, index: int) -> ir.Value | None:

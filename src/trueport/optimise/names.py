@@ -16,8 +16,13 @@ NAMES = (
     "moves",
     "shapes",
     "common",
+    "norms",
+    "gelu",
+    "rotary",
+    "heads",
     "loop_invariants",
     "conv_batch_norm",
+    "slow_fusions",
     "dead_code",
 )
 """In the order in which they run. `sequence.py` has the classes; a test holds the two together."""

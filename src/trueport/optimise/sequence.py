@@ -19,10 +19,15 @@ from trueport.optimise.constants import LiftedConstants
 from trueport.optimise.conv_batch_norm import ConvBatchNorm
 from trueport.optimise.dead_code import DeadCode
 from trueport.optimise.fold import Fold
+from trueport.optimise.gelu import HandwrittenGelu
+from trueport.optimise.heads import HeadsInside
 from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
+from trueport.optimise.norms import Norms
+from trueport.optimise.rotary import HandwrittenRotary
 from trueport.optimise.shapes import SizesAsked
+from trueport.optimise.slow_fusions import SlowFusions
 from trueport.optimise.validate import Broken, Interface, validate
 
 PASSES: tuple[type[Pass], ...] = (
@@ -33,8 +38,13 @@ PASSES: tuple[type[Pass], ...] = (
     Moves,
     SizesAsked,
     CommonSubexpressions,
+    Norms,
+    HandwrittenGelu,
+    HandwrittenRotary,
+    HeadsInside,
     LoopInvariants,
     ConvBatchNorm,
+    SlowFusions,
     DeadCode,
 )
 """In the order in which they run."""

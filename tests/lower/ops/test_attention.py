@@ -49,6 +49,33 @@ def test_masks_with_a_row_that_sees_nothing(mask, opset):
     torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)
 
 
+BROADCAST = ("qk", "1k", "q1", "b11k", "b1q1", "1hqk", "bhqk", "h1k")
+
+
+@pytest.mark.parametrize(("shared", "opset"), [(2, 20), (4, 23), (2, 24)])
+def test_every_mask_that_eager_broadcasts(shared, opset):
+    """The kernel of ONNX's own operator lets a mask broadcast over batch and heads, and not over queries or keys."""
+
+    def forward(q, k, v, truth, numbers):
+        grouped = {"enable_gqa": shared < 4}
+        return [F.scaled_dot_product_attention(q, k, v, mask, **grouped) for mask in (*truth, *numbers)]
+
+    def given(batch, queries, keys):
+        sizes = {"b": batch, "h": 4, "q": queries, "k": keys, "1": 1}
+        masks = [torch.rand([sizes[axis] for axis in axes]) - 0.4 for axes in BROADCAST]
+        return *heads(batch, queries, keys, shared=shared), [mask > 0 for mask in masks], masks
+
+    free = {axis: axis for axis in "bqk"}
+    masks = [{i: free[axis] for i, axis in enumerate(axes) if axis in free} for axes in BROADCAST]
+    lengths = {0: "b", 2: "k"}
+    program = trueport.export(
+        forward, given(2, 3, 5), dynamic_shapes=({0: "b", 2: "q"}, lengths, lengths, masks, masks), opset_version=opset
+    )
+    assert ("Attention" in operators(program)) is (opset >= 23)
+    for others in (given(3, 6, 2), given(1, 1, 4)):
+        torch.testing.assert_close(program(*others), forward(*others), rtol=1e-4, atol=1e-5)
+
+
 KINDS = {
     "plain": {},
     "causal": {"is_causal": True},

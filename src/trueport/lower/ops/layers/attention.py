@@ -46,7 +46,8 @@ def attention(
         (key, value), enable_gqa = shared, True
     given = op.sizes.is_given((*query.known_sizes, *key.known_sizes))
     if op.opset >= _ONE_OPERATOR_SINCE and query.rank == 4 and not dropout_p and given:
-        return op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
+        mask = None if attn_mask is None else _for_each_query(op, attn_mask, query, key)
+        return op.Attention(query, key, value, mask, is_causal=int(is_causal), scale=scale)
     if query.dtype == ir.DataType.BFLOAT16:
         # Eager rounds the result and nothing before it: scores are too large for numbers of eight bits.
         wide_query, wide_key, wide_value = (op.cast(each, ir.DataType.FLOAT) for each in (query, key, value))
@@ -142,6 +143,15 @@ def _before_repeating(*repeated: Tensor) -> tuple[Tensor, ...] | None:
             return None
         found.append(before)
     return tuple(found) if len({each.known_sizes[1] for each in found}) == 1 else None
+
+
+def _for_each_query(op: Builder, mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """A mask that speaks of each query and each key. ONNX lets both broadcast (`[batch, 1, 1, keys]`, as models for
+    padded text have it); the kernel of ONNX Runtime lets batch and heads only."""
+    *lead, queries, keys = mask.known_sizes
+    queries, keys = (y.known_sizes[-2] if size == 1 else size for size, y in ((queries, query), (keys, key)))
+    sizes = (*lead, queries, keys)  # a free size of the mask is that of the queries or keys, or eager would refuse it
+    return op.shared("mask of queries and keys", mask.name, sizes, make=lambda: op.expand(mask, sizes))
 
 
 def _causal(op: Builder, query: Tensor, key: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ def rms_norm(
 
     Half precision is computed in single precision, whose epsilon is also the one that eager takes for None. In single
     precision it is one operator since opset 23; before, in the form that ONNX Runtime makes one of
-    (`passes/root_mean_square.py`). In double precision neither is right, whose epsilon is single.
+    (`optimise/norms.py`). In double precision neither is right, whose epsilon is single.
     """
     wide = op.cast(input, FLOAT) if input.dtype in HALVES else input
     if eps is None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import sympy
 
 from trueport.capture.graph import Size
 from trueport.lower.builder import Builder
@@ -193,11 +192,13 @@ def _run(
             )
         else:
             of_layer = [_of_layer(op, first, layer, layers) for first in firsts]
-            x, *ends = _layer(op, cell, x, of_layer, layers, weights, lengths)
+            apart, *ends = _layer(op, cell, x, of_layer, layers, weights, lengths)
+            is_last = layer == layers.num_layers - 1
+            apart = rows.as_given(apart, axis=2) if is_last else apart
+            x = _side_by_side(op, apart, layers, batch_first=is_last and layers.batch_first)
         for kept, end in zip(lasts, ends, strict=True):
             kept.append(end)
-    x = rows.as_given(x)
-    x = op.Transpose(x, perm=[1, 0, 2]) if layers.batch_first else x
+    x = op.Transpose(x, perm=[1, 0, 2]) if by_steps and layers.batch_first else x
     joined = [ends[0] if len(ends) == 1 else op.Concat(*ends, axis=0) for ends in lasts]
     return tuple(op.cast(out, dtype) for out in (x, *(rows.as_given(end) for end in joined)))
 
@@ -212,7 +213,7 @@ def _layer_by_steps(
     weights: Sequence[Sequence[Tensor]],
     lengths: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """One layer, as `_layer` gives it."""
+    """One layer: the outputs [time, batch, directions * hidden], and the last states."""
     outputs: list[Tensor] = []
     ends: list[list[Tensor]] = [[] for _ in firsts]
     for i, of_direction in enumerate(weights):
@@ -238,12 +239,12 @@ def _layer(
     weights: Sequence[Sequence[Tensor]],
     lengths: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """One layer, both directions: the outputs [time, batch, directions * hidden], and the last states."""
+    """One layer, both directions: the outputs [time, directions, batch, hidden], and the last states."""
     hidden = int(weights[0][1].known_sizes[1])
     bias = None
     if layers.has_biases:
         bias = _joined(op, [op.Concat(*(_rows(op, cell, b, hidden) for b in w[2:4]), axis=1) for w in weights])
-    outputs = op.many(
+    return op.many(
         cell.name,
         1 + len(firsts),
         x,
@@ -257,10 +258,15 @@ def _layer(
         activations=[cell.activation] * layers.directions if cell.activation else None,
         **cell.attributes,
     )
+
+
+def _side_by_side(op: Builder, apart: Tensor, layers: _Layers, batch_first: bool) -> Tensor:
+    """The outputs of both directions in one axis: [time, batch, directions * hidden], or with the batch first."""
     if layers.bidirectional:
-        apart = op.Transpose(outputs[0], perm=[0, 2, 1, 3])
-        return op.Reshape(apart, op.ints(0, 0, 2 * hidden)), *outputs[1:]
-    return op.Squeeze(outputs[0], op.ints(1)), *outputs[1:]
+        turned = op.Transpose(apart, perm=[2, 0, 1, 3] if batch_first else [0, 2, 1, 3])
+        return op.Reshape(turned, op.ints(0, 0, 2 * int(layers.weights(0)[0][1].known_sizes[1])))
+    one = op.Squeeze(apart, op.ints(1))
+    return op.Transpose(one, perm=[1, 0, 2]) if batch_first else one
 
 
 def _rows(op: Builder, cell: _Cell, weight: Tensor, hidden: int) -> Tensor:
@@ -304,10 +310,15 @@ class _Rows:
         self._op, self._batch, self._exact = op, batch, exact
 
     def at_least_one(self, x: Tensor) -> Tensor:
-        missing = sympy.Max(0, 1 - self._batch)
-        return x if self._exact else self._op.Pad(x, self._op.shape([0, 0, 0, 0, missing, 0]))
+        return x if self._exact else self._op.Pad(x, self._missing())
 
-    def as_given(self, x: Tensor) -> Tensor:
-        return (
-            x if self._exact else self._op.Slice(x, self._op.ints(0), self._op.shape([self._batch]), self._op.ints(1))
-        )
+    def _missing(self) -> Tensor:
+        """The pads of time, batch and features: none, but one behind the batch where that is below 1."""
+        op, batch = self._op, self._op.shape([self._batch])
+        return op.cast(op.Less(batch, op.ints(0, 0, 0, 0, 1, 0)), ir.DataType.INT64)
+
+    def as_given(self, x: Tensor, axis: int = 1) -> Tensor:
+        if self._exact:
+            return x
+        op = self._op
+        return op.Slice(x, op.ints(0), op.shape([self._batch]), op.ints(axis))
