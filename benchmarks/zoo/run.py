@@ -1,0 +1,130 @@
+"""One architecture through one exporter, in a child, under limits of time and memory."""
+
+from __future__ import annotations
+
+import copy
+import resource
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import children, results
+from benchmarks.judge import Judgement, Subject, Verdict, eager_answers, judge
+from benchmarks.leaves import named_leaves
+from benchmarks.runtime import OnnxModel
+from benchmarks.zoo import models
+
+MEMORY = 6 << 30
+WALL = 20
+"""Times the limit of the processor's time: the machine may be busy with others."""
+NOT_BUILT = "not built"
+"""An exporter's name for: only run in eager."""
+TIMED_CALLS = 15
+
+
+@dataclass(frozen=True)
+class ZooRow:
+    """What became of a model. `exporter` is NOT_BUILT where only eager was asked."""
+
+    judgement: Judgement | None
+    """None: eager does not run it, and `why` tells."""
+    why: str = ""
+    how: str = ""
+    """The class and its parts."""
+    inputs: int = 0
+    """On how many the judge compared."""
+    eager_ms: float = 0.0
+    onnx_ms: float = 0.0
+    verified: str = ""
+    """What `trueport verify` says of a peer's file."""
+    build_seconds: float = 0.0
+    commit: str = ""
+    """Of the code that made the row: a long run is made in parts."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> ZooRow:
+        judged = content["judgement"]
+        if judged is not None:
+            judged = Judgement(**{**judged, "verdict": Verdict(judged["verdict"])})
+        return cls(**{**content, "judgement": judged})
+
+
+def judge_model(name: str, exporter: str, limit: float, *, folder: Path, phase: children.Phase) -> ZooRow:
+    """Runs in the child."""
+    torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    began = time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(began + limit) + 1, int(began + limit) + 30))
+    try:
+        subject = models.build(name)
+        if eager_answers(subject)[0] is None:
+            return ZooRow(None, "eager refuses the example")
+    except Exception as wrong:  # noqa: BLE001 what eager does not build is no model, whatever it says
+        return ZooRow(None, " ".join(str(wrong).split())[:400], build_seconds=time.process_time() - began)
+    spent = time.process_time() - began
+    how = f"{type(subject.model).__name__}, {sum(weight.numel() for weight in subject.model.parameters()) / 1e6:.1f}M"
+    inputs = 1 + len(subject.more)
+    if exporter == NOT_BUILT:
+        return ZooRow(None, how=how, inputs=inputs, build_seconds=spent)
+    judged = judge(subject, exporter, folder, phase)
+    path = folder / "model.onnx"
+    eager, onnx = _latency(subject, path) if judged.verdict is Verdict.FAITHFUL else (0.0, 0.0)
+    verified = ""
+    if exporter != "trueport" and path.exists():
+        phase("verify")
+        verified = _verified(subject, path)
+    return ZooRow(judged, "", how, inputs, eager, onnx, verified, spent)
+
+
+def run_model(name: str, exporter: str, limit: float) -> ZooRow:
+    """`limit`: seconds of the processor."""
+    ending = children.run(judge_model, name, exporter, limit, limit=WALL * limit)
+    if ending.died:
+        if not ending.last_phase:
+            return ZooRow(None, f"{ending.died} in building")
+        verdict = Verdict.INVALID if ending.last_phase == "run" else Verdict.CRASHED
+        return ZooRow(Judgement(verdict, f"{ending.died} in {ending.last_phase}"))
+    assert isinstance(ending.value, ZooRow)
+    return replace(ending.value, commit=results.circumstances()["commit"])
+
+
+def _latency(subject: Subject, path: Path) -> tuple[float, float]:
+    """Milliseconds of the processor for the example, the least of some calls that take turns."""
+    args, kwargs = subject.inputs
+    file = OnnxModel(path)
+    leaves = named_leaves(subject.model, args, kwargs)
+    model = copy.deepcopy(subject.model)
+    eager, onnx = [], []
+    with torch.no_grad():
+        for _ in range(TIMED_CALLS):
+            start = time.process_time()
+            model(*args, **kwargs)
+            middle = time.process_time()
+            file(leaves)
+            eager.append(middle - start)
+            onnx.append(time.process_time() - middle)
+            if sum(eager) + sum(onnx) > 2.0 and len(eager) > 2:
+                break
+    return round(min(eager) * 1e3, 3), round(min(onnx) * 1e3, 3)
+
+
+def _verified(subject: Subject, path: Path) -> str:
+    """What `trueport verify` says of another exporter's file: '' where it agrees with eager."""
+    import trueport
+
+    args, kwargs = copy.deepcopy(subject.inputs)
+    try:
+        report = trueport.verify(
+            path, copy.deepcopy(subject.model), args, kwargs=kwargs, dynamic_shapes=subject.dynamic_shapes
+        )
+    except trueport.ExportError as refused:
+        first = refused.diagnostics[0]
+        return f"no verdict: {first.code} {first.message}"
+    first = next(iter(report.errors), None)
+    return "agrees" if first is None else f"{first.code} {' | '.join([first.message, *first.seen])}"[:500]
