@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exporters = [NOT_BUILT] if options.build_only else ["trueport", *options.peers]
     names = [name for part in options.part for name in PARTS[part]()]
     names = [name for name in dict.fromkeys(names) if not options.only or re.search(options.only, name)]
-    if options.draw:
-        names = sorted(random.Random(options.seed).sample(names, min(options.draw, len(names))))
+    if options.draw or len(options.part) > 1:  # a part of a long run is a fair sample of it
+        names = random.Random(options.seed).sample(names, min(options.draw or len(names), len(names)))
     fleeting = bool(options.only) and not options.keep
     found: Found = {} if options.fresh or fleeting else kept()
     for name in names:

@@ -56,7 +56,7 @@ def specimen(name: str) -> Specimen:
     raise usage_error(
         f"no small transformers:{name} runs in eager: {failed[-1] if failed else 'it has no model class'}",
         fix="write a function that makes the model, and name it: file.py:make",
-        seen=failed[-8:],
+        seen=failed,
     )
 
 

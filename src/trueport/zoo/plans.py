@@ -224,12 +224,11 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
     frames = find(config, "max_source_positions", "max_length", "chunk_length")
     is_main = name == getattr(model, "main_input_name", "")
     match name:
-        case "input_ids" | "text_input_ids" | "inputs" | "input_ids_masked":
-            return [
-                Argument("ids", TEXT, words),
-                Argument("ids", ("batch", find(config, "max_position_embeddings") or 16), words),
-                Argument("float", (*TEXT, find(config, "hidden_size", "d_model") or 32)),
-            ]
+        case "input_ids" | "text_input_ids" | "input_ids_masked":
+            positions = find(config, "max_position_embeddings") or 16
+            return [Argument("ids", TEXT, words), Argument("ids", ("batch", positions), words)]
+        case "inputs":
+            return [Argument("ids", TEXT, words), Argument("float", (*TEXT, find(config, "d_model") or 32))]
         case "decoder_input_ids" | "labels":
             return [Argument("ids", ("batch", "target"), words)]
         case "decoder_attention_mask":
@@ -255,7 +254,8 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
             patch = find(config, "patch_size") or 16
             patch = patch if isinstance(patch, int) else patch[0]
             flat = Argument("float", ("batch", 16, channels * patch * patch))
-            return [picture, fixed, video, tiles, flat]
+            pair = Argument("float", ("batch", 2, channels, "height", "width"))
+            return [picture, fixed, video, tiles, pair, flat]
         case "pixel_values_videos" | "videos" | "pixel_values_video":
             clip = find(config, "num_frames", "frames_per_clip") or 4
             return [

@@ -15,11 +15,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-WIDTH, WIDER, HEADS, HEAD_WIDTH = 32, 64, 4, 8
+WIDTH, WIDER, HEADS, HEAD_WIDTH = 64, 128, 4, 16
 VOCABULARY = 128
 FIRST_SPECIAL = 96
 """Ids from here on stand for an image, a sound, an end; text uses those below."""
 POSITIONS = 64
+NOT_SAID = {
+    "head_dim": HEAD_WIDTH, "n_routed_experts": 4, "num_experts_per_tok": 2, "vocab_size": VOCABULARY, "prediction_length": 4,
+    "num_experts": 4, "moe_topk": 2, "num_local_experts": 4,
+}  # fmt: skip
+"""What some configurations leave to each checkpoint."""
 LAYERS = 2
 MOST_LAYERS = 4
 DEGREES = range(4)
@@ -88,29 +93,43 @@ class _Shrinking:
         """The id of each special token, by its name, the same in all nested configurations."""
 
     def of(self, config_class: type, default: Any, said: dict[str, Any]) -> Any:
-        default = config_class() if default is None else default
+        base = self._default(config_class, said)
+        default = base if default is None else default
         fields = {field.name for field in dataclasses.fields(config_class)} - _of_base(config_class)  # type: ignore[arg-type]
         fields |= {name for name in vars(default) if hasattr(vars(default)[name], "to_dict")}
-        values = {name: getattr(default, name, None) for name in fields}
+        values = {name: _value(default, name) for name in fields}
         made = {name: self._small(name, value, said) for name, value in values.items()}
-        made = {name: value for name, value in made.items() if value is not None and _differs(value, values[name])}
+        made = {
+            name: value for name, value in made.items() if value is not None and _differs(value, _value(base, name))
+        }
         made |= self._by_layer(values, made)
-        if self.degree < 3:
-            made |= _small_images(values)
-        if self.degree == 0:
-            made |= _consistent(values, made)
+        made |= _small_images(values) if self.degree < 3 else {}
+        made |= _consistent(values, made) if self.degree == 0 else {}
+        made |= _outputs(default, made)
         made |= {name: value for name, value in said.items() if not isinstance(value, dict) or name not in values}
         if "use_cache" in values:
             made["use_cache"] = False
-        kept = {} if type(default) is config_class else {"model_type": getattr(default, "model_type", "")}
-        return config_class(**kept, **made)
+        return config_class(**made)
+
+    def _default(self, config_class: type, said: Mapping[str, Any]) -> Any:
+        """Some cannot be made without what is said."""
+        try:
+            return config_class()
+        except Exception:  # noqa: BLE001 an error of the library's own
+            return config_class(**said)
 
     def _small(self, name: str, value: Any, said: Mapping[str, Any]) -> Any:
+        if type(value).__name__ == "TimmBackboneConfig":
+            return _backbone(value)
         if hasattr(value, "to_dict"):
             inner = said.get(name)
-            return self.of(type(value), None, inner if isinstance(inner, dict) else {})
+            return self.of(type(value), value, inner if isinstance(inner, dict) else {})
+        if value is None and self.degree == 0:
+            return NOT_SAID.get(name)
         if isinstance(value, bool) or value is None:
             return value
+        if isinstance(value, dict) and name == "rope_parameters" and self.degree == 0:
+            return _fewer_rotations(value)
         if isinstance(value, int):
             return self._number(name, value)
         if isinstance(value, list | tuple) and value and all(type(item) is int for item in value):
@@ -198,6 +217,52 @@ def _consistent(values: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str,
     return found
 
 
+def _backbone(default: Any) -> Any:
+    """One of transformers' own instead of timm's, with as many features."""
+    from transformers import ResNetConfig
+
+    stages = [f"stage{number}" for number in (1, 2, 3, 4)]
+    count = len(getattr(default, "out_indices", None) or (4,))
+    return ResNetConfig(
+        embedding_size=16,
+        hidden_sizes=[16, 32, 48, 64],
+        depths=[1] * 4,
+        layer_type="basic",
+        out_features=stages[-count:],
+    )
+
+
+def _outputs(default: Any, made: Mapping[str, Any]) -> dict[str, Any]:
+    """A backbone that gives the features of some layers: all layers that there are now, and as many."""
+    stages = getattr(default, "stage_names", None) or ()
+    given = list(getattr(default, "_out_indices", None) or ())
+    found: dict[str, Any] = {}
+    if given and len(stages) - 1 == getattr(default, "num_hidden_layers", None) and "num_hidden_layers" in made:
+        if len(given) > 1 or given[0] != len(stages) - 1:
+            found = {"num_hidden_layers": max(len(given), LAYERS), "out_indices": [*range(1, 1 + len(given))]}
+    elif len(given) > 1:
+        found = {"out_indices": given}
+    return found
+
+
+def _fewer_rotations(rope: dict[str, Any]) -> dict[str, Any]:
+    """The sections of a rotation are half a head together. Who has no sections does not read them."""
+    if any(isinstance(value, dict) for value in rope.values()):
+        return {name: _fewer_rotations(value) if isinstance(value, dict) else value for name, value in rope.items()}
+    if "rope_type" not in rope:
+        return rope
+    half = int(HEAD_WIDTH * rope.get("partial_rotary_factor", 1.0)) // 2
+    return {**rope, "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
+
+
+def _value(default: Any, name: str) -> Any:
+    """None for what a configuration keeps for each layer by itself, and does not tell."""
+    try:
+        return getattr(default, name, None)
+    except Exception:  # noqa: BLE001 an error of the library's own
+        return None
+
+
 def _small_images(values: Mapping[str, Any]) -> dict[str, Any]:
     """A few patches; an even number, since neighbours are merged in some."""
     patch = next((values[name] for name in ("patch_size", "vision_patch_size") if values.get(name)), 16)
@@ -214,8 +279,9 @@ def _small_images(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_base(config_class: type) -> set[str]:
     base = next(each for each in config_class.__mro__ if each.__name__ == "PreTrainedConfig")
+    hidden = {field.name for field in dataclasses.fields(config_class) if field.name.startswith("_")}  # type: ignore[arg-type]
     kept = {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"}
-    return {field.name for field in dataclasses.fields(base)} - kept  # type: ignore[arg-type]
+    return {field.name for field in dataclasses.fields(base)} - kept | hidden  # type: ignore[arg-type]
 
 
 def _differs(new: Any, old: Any) -> bool:
