@@ -35,10 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results.circumstances()
     children.preload(["onnxscript", "benchmarks.zoo.run", "trueport.api", "trueport.zoo.of_transformers"])
     exporters = [NOT_BUILT] if options.build_only else ["trueport", *options.peers]
-    names = [name for part in options.part for name in PARTS[part]()]
+    names = [name for part in options.part for name in _in_turn(part, options.seed)]
     names = [name for name in dict.fromkeys(names) if not options.only or re.search(options.only, name)]
-    if options.draw or len(options.part) > 1:  # a part of a long run is a fair sample of it
-        names = random.Random(options.seed).sample(names, min(options.draw or len(names), len(names)))
+    if options.draw:
+        names = random.Random(options.seed).sample(names, min(options.draw, len(names)))
     fleeting = bool(options.only) and not options.keep
     found: Found = {} if options.fresh or fleeting else kept()
     for name in names:
@@ -63,6 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raw = {name: {each: one.to_json() for each, one in of.items()} for name, of in here.items()}
         results.keep("zoo", raw, f"{title}\n\n{(__doc__ or '').strip()}\n\n{text}")
     return 0
+
+
+def _in_turn(part: str, seed: int) -> list[str]:
+    """In an order by the seed: what a long run has done when it is stopped is a fair sample of the part."""
+    names = PARTS[part]()
+    return names if part == "hand" else random.Random(seed).sample(names, len(names))
 
 
 def told(row: ZooRow) -> str:

@@ -72,15 +72,21 @@ def _classes(name: str) -> Iterator[tuple[type, Mapping[str, Any]]]:
             raise usage_error(f"transformers has no model {name!r}", fix=close_to(name, [*CONFIG_MAPPING_NAMES]))
         yield found, CONFIGS.get(name) or CONFIGS.get(found.config_class.model_type, {})
         return
-    seen = set()
-    for task in TASKS:
-        names = getattr(modeling_auto, f"{task}_MAPPING_NAMES", {}).get(name)
-        for each in names if isinstance(names, tuple) else [names] if names else []:
-            module = importlib.import_module(f"transformers.models.{model_type_to_module_name(name)}")
-            found = getattr(module, each, None) or getattr(transformers, each, None)
-            if found is not None and each not in seen:
-                seen.add(each)
-                yield found, CONFIGS.get(each) or CONFIGS.get(name, {})
+    module = importlib.import_module(f"transformers.models.{model_type_to_module_name(name)}")
+    mappings = [f"{task}_MAPPING_NAMES" for task in TASKS]
+    mappings += [each for each in vars(modeling_auto) if each.endswith("_MAPPING_NAMES") and each not in mappings]
+    named = [getattr(modeling_auto, each, {}).get(name) for each in mappings]
+    wanted = [each for names in named if names for each in (names if isinstance(names, tuple) else (names,))]
+    wanted += [each for each in dir(module) if _is_model_of(getattr(module, each), CONFIG_MAPPING_NAMES[name])]
+    for each in dict.fromkeys(wanted):
+        found = getattr(module, each, None) or getattr(transformers, each, None)
+        if found is not None:
+            yield found, CONFIGS.get(each) or CONFIGS.get(name, {})
+
+
+def _is_model_of(value: Any, config_name: str) -> bool:
+    """A class that no task of the library names: a part of another model."""
+    return isinstance(value, type) and getattr(getattr(value, "config_class", None), "__name__", "") == config_name
 
 
 def _model(model_class: Any, degree: int, said: Mapping[str, Any]) -> Any:

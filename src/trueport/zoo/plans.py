@@ -131,6 +131,10 @@ def _tensor(argument: Argument, at: Mapping[str, int], random: torch.Generator, 
             return types
         case "grid":
             return torch.tensor([argument.values]).repeat(shape[0], 1)
+        case "patches":
+            patches = torch.randn(shape, generator=random)
+            patches[..., :2] = torch.arange(1, 1 + shape[1]).view(-1, 1).expand(-1, 2) // 4 + 1
+            return patches
         case "unit":
             return torch.rand(shape, generator=random)
     return torch.randn(shape, generator=random)
@@ -159,6 +163,10 @@ def _sketches(model: Any) -> Iterator[Plan]:
     for usual in ("input_ids", "attention_mask", "decoder_input_ids", "pixel_mask", "bbox"):
         if usual in parameters and usual not in wanted and _belongs(usual, wanted, model):
             wanted.append(usual)
+    if "past_values" in wanted:
+        wanted += [
+            name for name in ("future_values", "future_time_features") if name in parameters and name not in wanted
+        ]
     yield from _with_pictures(model, parameters, wanted)
     for extra in ([], [name for name in ("pixel_values", "input_features", "input_values") if name in parameters]):
         yield from _combined(model, config, list(dict.fromkeys([*wanted, *extra])), parameters)
@@ -226,9 +234,18 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
     match name:
         case "input_ids" | "text_input_ids" | "input_ids_masked":
             positions = find(config, "max_position_embeddings") or 16
-            return [Argument("ids", TEXT, words), Argument("ids", ("batch", positions), words)]
+            books = find(config, "num_codebooks") or 1
+            stacked = [Argument("ids", (f"{books}*batch", "sequence"), words)] if books > 1 else []
+            choices = (
+                [Argument("ids", ("batch", 3, "sequence"), words)] if "MultipleChoice" in type(model).__name__ else []
+            )
+            return [*choices, Argument("ids", TEXT, words), *stacked, Argument("ids", ("batch", positions), words)]
         case "inputs":
-            return [Argument("ids", TEXT, words), Argument("float", (*TEXT, find(config, "d_model") or 32))]
+            return [
+                Argument("ids", TEXT, words),
+                Argument("float", (*TEXT, find(config, "d_model") or 32)),
+                Argument("float", ("batch", "samples")),
+            ]
         case "decoder_input_ids" | "labels":
             return [Argument("ids", ("batch", "target"), words)]
         case "decoder_attention_mask":
@@ -240,6 +257,8 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
         ):
             return [Argument("ones", ("batch", "frames")), Argument("true", ("batch", "frames"))]
         case "attention_mask" | "text_attention_mask":
+            if "MultipleChoice" in type(model).__name__:
+                return [Argument("ones", ("batch", 3, "sequence"))]
             return [Argument("mask", TEXT)]
         case "token_type_ids" | "position_ids":
             return [Argument("zeros", TEXT)]
@@ -253,7 +272,8 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
             tiles = Argument("float", ("batch", 1, channels, height, width))
             patch = find(config, "patch_size") or 16
             patch = patch if isinstance(patch, int) else patch[0]
-            flat = Argument("float", ("batch", 16, channels * patch * patch))
+            extra = 2 if name == "flattened_patches" else 0
+            flat = Argument("patches" if extra else "float", ("batch", 16, channels * patch * patch + extra))
             pair = Argument("float", ("batch", 2, channels, "height", "width"))
             return [picture, fixed, video, tiles, pair, flat]
         case "pixel_values_videos" | "videos" | "pixel_values_video":

@@ -22,7 +22,7 @@ FIRST_SPECIAL = 96
 POSITIONS = 64
 NOT_SAID = {
     "head_dim": HEAD_WIDTH, "n_routed_experts": 4, "num_experts_per_tok": 2, "vocab_size": VOCABULARY, "prediction_length": 4,
-    "num_experts": 4, "moe_topk": 2, "num_local_experts": 4,
+    "num_experts": 4, "moe_topk": 2, "num_local_experts": 4, "num_key_value_heads": HEADS, "n_shared_experts": 1,
 }  # fmt: skip
 """What some configurations leave to each checkpoint."""
 LAYERS = 2
@@ -52,7 +52,7 @@ _COUNTS: tuple[tuple[str, Rule], ...] = (
     (r"(moe_num_experts|num_moe_experts|moe_num_shared_experts|n_shared_experts|num_shared_experts)", _at_most(2)),
     (r"(.*_)?(num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts|num_selected_experts|expert_num_per_tok|moe_top_k|experts_top_k)", _at_most(2)),
     (r"n_group|topk_group|num_expert_group", lambda value: 1),
-    (r"(.*_)?(vocab_size|num_embeddings|codebook_size|head_out_channels|num_codevectors_per_group|n_e|vocab_size_per_layer_input)",
+    (r"(.*_)?(vocab_size|num_embeddings|codebook_size|head_out_channels|num_codevectors_per_group|n_e|vocab_size_per_layer_input|group_vocab)",
      lambda value: VOCABULARY if value > VOCABULARY else value),
     (r"(.*_)?(max_position_embeddings|n_positions|n_ctx|max_seq_len\w*|max_sequence_length|max_target_positions|max_source_positions|max_2d_position_embeddings|max_position|seq_length|max_txt_len|model_max_length)",
      _at_most(POSITIONS)),
@@ -64,6 +64,8 @@ _COUNTS: tuple[tuple[str, Rule], ...] = (
 _WIDTHS: tuple[tuple[str, Rule], ...] = (
     (r"(.*_)?(num_channels|in_channels|in_chans|num_input_channels|input_channels)", lambda value: WIDTH if value > 16 else value),
     (r"(.*_)?(head_dim|d_kv|d_head|dim_head|dim_k|dim_v|attention_head_size|v_head_dim|qk_nope_head_dim|qk_rope_head_dim|kv_channels|head_size|index_head_dim|global_head_dim|attention_key_channels)", _at_most(HEAD_WIDTH)),
+    (r"upsample_groups", _at_most(WIDTH)),
+    (r"num_pos_feats", _at_most(WIDTH // 2)),
     (r"rotary_dim|rope_dim", _at_most(HEAD_WIDTH // 2)),
     (r".*lora_rank|state_size|ssm_state_size|mamba_d_state|.*time_step_rank|mamba_dt_rank|dt_rank", _at_most(16)),
     (r"(.*_)?(kv_heads|key_value_heads|num_kv|n_head_kv|num_key_value_heads|multi_query_group_num)", lambda value: value if value < 3 else 2),
@@ -75,6 +77,7 @@ _WIDTHS: tuple[tuple[str, Rule], ...] = (
 _NOT_WIDTHS = re.compile(
     r"(.*_)?(kernel|patch|stride|query|bbox|box|act|state|action|layer_norm)_?(dim|size)?|num_labels"
 )
+_WIDTH_LISTS = re.compile(r"(.*_)?(hidden_sizes|embed_dims?|conv_dim|tdnn_dim|encoder_in_channels|neck_hidden_sizes)")
 _TOKENS = re.compile(r"(.*_)?(token|start|end|bos|eos|pad)_(id|index|ids|idx)")
 _IMAGES = re.compile(
     r"(.*_)?(image_size|img_size|pretrain_img_size|pretrain_image_size|input_size|image_height|image_width|crop_size)"
@@ -157,12 +160,8 @@ class _Shrinking:
             return [self._number(name, values[0])]
         if re.fullmatch(r"(.*_)?(depths?|num_blocks|layers|stage_num_blocks|num_layers)", name):
             return [min(value, 2) for value in values]
-        if (
-            self.degree == 0
-            and min(values) >= WIDTH
-            and not re.search(r"size$(?<!hidden_size)|sizes$(?<!hidden_sizes)", name)
-        ):
-            return [value // 4 for value in values] if not _IMAGES.fullmatch(name) else values
+        if self.degree == 0 and min(values) >= 32 and _WIDTH_LISTS.fullmatch(name):
+            return [value // 4 for value in values]
         return values
 
     def _token(self, name: str) -> int:
