@@ -1,13 +1,13 @@
 """`python -m benchmarks.sweep_scaling`: what a sweep of 10,000 models over 200 workers would cost beside the models.
 
-Two things are measured here, and the rest follows from them by simulation. (1) The engine: entries whose rows are there
-already go through the real code, `trueport.sweep` on dask, and each comes back at once. What the process of the scheduler
-and the client spends on one is the time in which it can serve no other; its memory grows with the futures. (2) The
-models: the processor's seconds of each in the ledger of `python -m benchmarks.zoo`.
+Two things are measured here, and the rest follows from them by simulation. (1) The engine: entries whose rows are
+there already go through the real code, `trueport.sweep` on dask, and each comes back at once. What the process of the
+scheduler and the client spends on one is the time in which it can serve no other; its memory grows with the futures.
+(2) The models: the processor's seconds of each in the ledger of `python -m benchmarks.zoo`.
 
-The simulation is of dask's way: a worker that is free gets the next model from the scheduler, which serves one at a time.
-With each model a worker is lost with a chance of 1 %, at any moment of it; the model begins anew on another, and the
-worker is back after the time that a new one takes.
+The simulation is of dask's way: a worker that is free gets the next model from the scheduler, which serves one at a
+time. With each model a worker is lost with a chance of 1 %, at any moment of it; the model begins anew on another, and
+the worker is back after the time that a new one takes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import psutil
 
@@ -166,23 +165,15 @@ def report(
             ]
         )  # fmt: skip
     mean = statistics.mean(seconds)
-    header = [
-        "workers",
-        "models",
-        "minutes",
-        "models alone, min",
-        "engine",
-        "done twice",
-        "all overhead",
-        "scheduler busy",
-    ]
+    header = "workers|models|minutes|models alone, min|engine|done twice|all overhead|scheduler busy".split("|")
     told = (
-        f"Measured: {engine.tasks} entries through the engine, {1000 * engine.seconds_a_task:.2f} ms of the processor each in the "
-        f"process that is scheduler and client, {1000 * engine.seconds_a_task_on_workers:.2f} ms on the workers, "
-        f"{engine.memory_a_task / 1024:.1f} kB of memory each: {engine.memory_a_task * models / 2**20:.0f} MB for {models}. "
+        f"Measured: {engine.tasks} entries through the engine, {1000 * engine.seconds_a_task:.2f} ms of the processor "
+        f"each in the process that is scheduler and client, {1000 * engine.seconds_a_task_on_workers:.2f} ms on the "
+        f"workers, {engine.memory_a_task / 1024:.1f} kB of memory each: "
+        f"{engine.memory_a_task * models / 2**20:.0f} MB for {models}. "
         f"{len(seconds)} models of the zoo: {mean:.1f} s on average, the slowest {max(seconds):.0f} s.\n\n"
-        f"*engine* is how much longer the run takes than with a scheduler that needs no time; *done twice* is what lost workers "
-        f"had done; *all overhead* has the wait for the last models too.\n\n"
+        "*engine* is how much longer the run takes than with a scheduler that needs no time; *done twice* is what lost "
+        "workers had done; *all overhead* has the wait for the last models too.\n\n"
         f"The scheduler breaks first: it is busy all the time at {mean / engine.seconds_a_task:.0f} workers."
     )
     content: dict[str, object] = {"engine": asdict(engine), "models": len(seconds), "mean": mean, "simulated": found}

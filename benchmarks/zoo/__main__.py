@@ -1,11 +1,11 @@
 """`python -m benchmarks.zoo`: real architectures, exported with free sizes and held against eager.
 
 By default those that are written by hand, here (nine of transformers) and in `../shared/zoo` where that folder is.
-`--part transformers timm torchvision skipped` are all folders and files of these libraries, made small in a general way
-(`trueport.zoo`); they need timm and torchvision installed. Each is compared on its example, on other sizes and on padded
-masks, by a judge without any code of trueport. A diagnosis counts where it names a line of the library; its code tells a
-line that freezes a size (TP3xx) from an operator that we cannot translate (TP4xx). `--peers dynamo` exports each by torch
-as well, in the same run. What is done is kept in `build/zoo.json`: a run that was interrupted goes on where it stopped.
+`--part transformers timm torchvision skipped` are all folders and files of these libraries, made small in a general
+way (`trueport.zoo`); they need timm and torchvision installed. Each is compared on its example, on other sizes and on
+padded masks, by a judge without any code of trueport. A diagnosis counts where it names a line of the library; its code
+tells a line that freezes a size (TP3xx) from an operator that we cannot translate (TP4xx). `--peers dynamo` exports
+each by torch as well, in the same run. What is done is kept in `build/zoo.json`: a run that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks import children, results
 from benchmarks.exporters import EXPORTERS, TITLES
 from benchmarks.judge import Verdict
 from benchmarks.zoo.names import PARTS
-from benchmarks.zoo.run import NOT_BUILT, ZooRow, run_model
+from benchmarks.zoo.run import EAGER, ZooRow, run_builds, run_model
 
 LEDGER = Path(__file__).resolve().parents[2] / "build" / "zoo.json"
 Found = dict[str, dict[str, ZooRow]]
@@ -34,13 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     results.circumstances()
     children.preload(["onnxscript", "benchmarks.zoo.run", "trueport.api", "trueport.zoo.of_transformers"])
-    exporters = [NOT_BUILT] if options.build_only else ["trueport", *options.peers]
+    exporters = ["trueport", *options.peers]
     names = [name for part in options.part for name in _in_turn(part, options.seed)]
     names = [name for name in dict.fromkeys(names) if not options.only or re.search(options.only, name)]
     if options.draw:
         names = random.Random(options.seed).sample(names, min(options.draw, len(names)))
     fleeting = bool(options.only) and not options.keep
     found: Found = {} if options.fresh or fleeting else kept()
+    if options.build_only:
+        for name, row in run_builds(names, options.limit):
+            found.setdefault(name, {})[EAGER] = row
+            print(f"{name}: {told(row)}", file=sys.stderr, flush=True)
+            if not fleeting:
+                _keep(found)
+        built = sum(not found[name][EAGER].why for name in names)
+        print(f"{built} of {len(names)} run in eager")
+        return 0
     for name in names:
         for exporter in exporters:
             before = found.get(name, {}).get(exporter)
@@ -52,10 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not fleeting:
                 _keep(found)
     here = {name: found[name] for name in names}
-    if options.build_only:
-        built = sum(not of[NOT_BUILT].why for of in here.values())
-        print(f"{built} of {len(here)} run in eager")
-        return 0
     text = report({name: of for name, of in here.items() if of["trueport"].judgement is not None}, exporters)
     print(text)
     if not fleeting and options.part == ["hand"]:
@@ -76,7 +81,8 @@ def told(row: ZooRow) -> str:
     if row.judgement is None:
         return f"no model: {row.why}" if row.why else f"runs: {row.how}, {row.build_seconds:.1f} s"
     judged = row.judgement
-    return f"{judged.verdict} {judged.cpu_seconds:.1f} s {judged.code} {judged.at} {judged.detail} ({row.how}) {row.verified}"
+    where = f"{judged.code} {judged.at}".strip()
+    return f"{judged.verdict} {judged.cpu_seconds:.1f} s {where} {judged.detail} ({row.how}) {row.verified}"
 
 
 def report(found: Mapping[str, Mapping[str, ZooRow]], exporters: Sequence[str]) -> str:

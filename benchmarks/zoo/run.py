@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import resource
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,17 @@ from benchmarks.zoo import models
 MEMORY = 6 << 30
 WALL = 20
 """Times the limit of the processor's time: the machine may be busy with others."""
-NOT_BUILT = "not built"
-"""An exporter's name for: only run in eager."""
+EAGER = "eager"
+"""An exporter's name for: made and run, and not exported."""
+AT_ONCE = 40
+"""Models that one child makes for `--build-only`: most of the time is that of imports."""
 TIMED_CALLS = 15
 ROUNDING = "within eager's own rounding"
 
 
 @dataclass(frozen=True)
 class ZooRow:
-    """What became of a model. `exporter` is NOT_BUILT where only eager was asked."""
+    """What became of a model."""
 
     judgement: Judgement | None
     """None: eager does not run it, and `why` tells."""
@@ -62,19 +66,11 @@ def judge_model(name: str, exporter: str, limit: float, *, folder: Path, phase: 
     """Runs in the child."""
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    began = time.process_time()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(began + limit) + 1, int(began + limit) + 30))
-    try:
-        subject = models.build(name)
-        if eager_answers(subject)[0] is None:
-            return ZooRow(None, "eager refuses the example")
-    except Exception as wrong:  # noqa: BLE001 what eager does not build is no model, whatever it says
-        return ZooRow(None, " ".join(str(wrong).split())[:400], build_seconds=time.process_time() - began)
-    spent = time.process_time() - began
-    how = f"{type(subject.model).__name__}, {sum(weight.numel() for weight in subject.model.parameters()) / 1e6:.1f}M"
-    inputs = 1 + len(subject.more)
-    if exporter == NOT_BUILT:
-        return ZooRow(None, how=how, inputs=inputs, build_seconds=spent)
+    end = int(time.process_time() + limit) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (end, end + 30))
+    subject, row = _built(name)
+    if subject is None:
+        return row
     judged = judge(subject, exporter, folder, phase)
     path = folder / "model.onnx"
     if judged.verdict is Verdict.SILENT and _only_rounding(subject, path):
@@ -84,7 +80,43 @@ def judge_model(name: str, exporter: str, limit: float, *, folder: Path, phase: 
     if exporter != "trueport" and path.exists():
         phase("verify")
         verified = _verified(subject, path)
-    return ZooRow(judged, "", how, inputs, eager, onnx, verified, spent)
+    return replace(row, judgement=judged, eager_ms=eager, onnx_ms=onnx, verified=verified)
+
+
+def _built(name: str) -> tuple[Subject | None, ZooRow]:
+    """The model, and the row of one that was only made."""
+    began = time.process_time()
+    try:
+        subject = models.build(name)
+        if eager_answers(subject)[0] is None:
+            return None, ZooRow(None, "eager refuses the example")
+    except Exception as wrong:  # noqa: BLE001 what eager does not build is no model, whatever it says
+        return None, ZooRow(None, " ".join(str(wrong).split())[:400], build_seconds=time.process_time() - began)
+    how = f"{type(subject.model).__name__}, {sum(weight.numel() for weight in subject.model.parameters()) / 1e6:.1f}M"
+    return subject, ZooRow(None, how=how, inputs=1 + len(subject.more), build_seconds=time.process_time() - began)
+
+
+def build_models(names: list[str], ledger: str, *, folder: Path, phase: children.Phase) -> None:
+    """Runs in the child: a line for each model as soon as it is known."""
+    torch.set_num_threads(1)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    for name in names:
+        phase(name)
+        with open(ledger, "a") as lines:
+            lines.write(json.dumps([name, _built(name)[1].to_json()]) + "\n")
+
+
+def run_builds(names: list[str], limit: float) -> Iterator[tuple[str, ZooRow]]:
+    """All of them in eager, many in one child. Who dies is left out, and the rest begin again."""
+    left = list(names)
+    while left:
+        with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as ledger:
+            ending = children.run(build_models, left[:AT_ONCE], ledger.name, limit=WALL * limit)
+            done = [json.loads(line) for line in ledger]
+        yield from ((name, ZooRow.from_json(row)) for name, row in done)
+        left = left[len(done) :]
+        if ending.died and left:
+            yield left.pop(0), ZooRow(None, f"{ending.died} in building")
 
 
 def run_model(name: str, exporter: str, limit: float) -> ZooRow:

@@ -120,7 +120,6 @@ def read_request(
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
     from trueport.load.targets import Target, load_target, load_weights
-
     from trueport.zoo import build, is_named
 
     named = build(target) if is_named(target) else None
@@ -138,13 +137,13 @@ def read_request(
     }
     if optimize is not True:
         common["optimize"] = optimize
-    if not inputs and (named is not None or loaded.example_inputs is not None):
-        if ranges:
-            source = "example_inputs(), whose sizes have no names" if named is None else "the name of the model alone"
-            raise usage_error(
-                f"--dim names {_listed(ranges)}, but the inputs come from {source}",
-                fix="give the inputs with -i, as in -i x:BxS",
-            )
+    by_itself = named is not None or loaded.example_inputs is not None
+    if not inputs and by_itself and ranges:
+        source = "example_inputs(), whose sizes have no names" if named is None else "the name of the model alone"
+        raise usage_error(
+            f"--dim names {_listed(ranges)}, but the inputs come from {source}",
+            fix="give the inputs with -i, as in -i x:BxS",
+        )
     if not inputs and named is not None:
         told = {"kwargs": named.kwargs, "dynamic_shapes": named.dynamic_shapes}
         return Request(loaded.model, named.args, {**common, **told}, given)

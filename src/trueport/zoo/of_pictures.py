@@ -11,7 +11,7 @@ import torch
 
 from trueport.load.faults import close_to, usage_error
 from trueport.zoo.noise import add_noise
-from trueport.zoo.plans import Argument, Plan
+from trueport.zoo.plans import CallPlan, Slot
 from trueport.zoo.sizing import run, sized
 from trueport.zoo.specimens import Specimen
 
@@ -26,7 +26,7 @@ def vision_specimen(library: str, name: str) -> Specimen:
     if name not in names:
         raise usage_error(f"{library} has no model {name!r}", fix=close_to(name, names))
     failed = []
-    for given, shape in _tries(library, name, make):
+    for given, shape in _tries(library, name):
         try:
             torch.manual_seed(0)
             model = make(name, **given).eval()
@@ -52,12 +52,10 @@ def _library(library: str) -> tuple[list[str], Callable[..., Any]]:
     return found.models.list_models(), found.models.get_model
 
 
-def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+def _tries(library: str, name: str) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
     """What to give the constructor, and a shape without the batch."""
     if library == "timm":
-        import timm
-
-        default = timm.get_pretrained_cfg(name, allow_unregistered=True)
+        default = importlib.import_module("timm").get_pretrained_cfg(name, allow_unregistered=True)
         channels, *rest = default.input_size if default else (3, 224, 224)
         for fewer in ({"depth": 2}, {"depths": (2, 2, 2, 2)}, {}):
             for size in SIZES:
@@ -75,12 +73,12 @@ def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[tuple[
             yield {**given, **more}, (3, 16, 224, 224)
 
 
-def _plan(model: Any, shape: tuple[int, ...]) -> Plan:
+def _plan(model: Any, shape: tuple[int, ...]) -> CallPlan:
     channels, *rest = shape
     names = ["height", "width"] if len(rest) == 2 else ["clips", "height", "width"]
     required = [
         name for name, each in inspect.signature(model.forward).parameters.items()
         if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
     ]  # fmt: skip
-    argument = Argument("float", ("batch", channels, *names))
-    return Plan(dict.fromkeys(required, argument), {"batch": 2, **dict(zip(names, rest, strict=True))})
+    argument = Slot("float", ("batch", channels, *names))
+    return CallPlan(dict.fromkeys(required, argument), {"batch": 2, **dict(zip(names, rest, strict=True))})

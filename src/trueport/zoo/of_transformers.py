@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -20,15 +22,13 @@ from trueport.zoo.sizing import run, sized
 from trueport.zoo.specimens import Specimen
 
 MOST_PARAMETERS = 150_000_000
-TASKS = (
-    "MODEL_FOR_IMAGE_TEXT_TO_TEXT", "MODEL_FOR_SPEECH_SEQ_2_SEQ", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM", "MODEL_FOR_CAUSAL_LM",
-    "MODEL_FOR_CTC", "MODEL_FOR_OBJECT_DETECTION", "MODEL_FOR_ZERO_SHOT_OBJECT_DETECTION", "MODEL_FOR_UNIVERSAL_SEGMENTATION",
-    "MODEL_FOR_SEMANTIC_SEGMENTATION", "MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION", "MODEL_FOR_DEPTH_ESTIMATION", "MODEL_FOR_IMAGE_CLASSIFICATION", "MODEL_FOR_VIDEO_CLASSIFICATION",
-    "MODEL_FOR_AUDIO_CLASSIFICATION", "MODEL_FOR_MASKED_LM", "MODEL_FOR_TIME_SERIES_PREDICTION", "MODEL_FOR_MASK_GENERATION",
-    "MODEL_FOR_IMAGE_TO_IMAGE", "MODEL_FOR_KEYPOINT_DETECTION", "MODEL_FOR_KEYPOINT_MATCHING", "MODEL_FOR_MULTIMODAL_LM",
-    "MODEL_FOR_TEXT_TO_WAVEFORM", "MODEL_FOR_TEXT_TO_SPECTROGRAM", "MODEL_FOR_RETRIEVAL", "MODEL_FOR_PRETRAINING", "MODEL",
-    "MODEL_FOR_BACKBONE", "MODEL_FOR_TEXT_ENCODING", "MODEL_FOR_IMAGE",
-)  # fmt: skip
+TASKS = """
+IMAGE_TEXT_TO_TEXT SPEECH_SEQ_2_SEQ SEQ_TO_SEQ_CAUSAL_LM CAUSAL_LM CTC OBJECT_DETECTION
+ZERO_SHOT_OBJECT_DETECTION UNIVERSAL_SEGMENTATION SEMANTIC_SEGMENTATION ZERO_SHOT_IMAGE_CLASSIFICATION
+DEPTH_ESTIMATION IMAGE_CLASSIFICATION VIDEO_CLASSIFICATION AUDIO_CLASSIFICATION MASKED_LM
+TIME_SERIES_PREDICTION MASK_GENERATION IMAGE_TO_IMAGE KEYPOINT_DETECTION KEYPOINT_MATCHING MULTIMODAL_LM
+TEXT_TO_WAVEFORM TEXT_TO_SPECTROGRAM RETRIEVAL PRETRAINING MODEL BACKBONE TEXT_ENCODING IMAGE
+""".split()
 """Where the class of a model type is looked for: what people export first, the bare model last."""
 
 
@@ -60,33 +60,47 @@ def specimen(name: str) -> Specimen:
     )
 
 
-def _classes(name: str) -> Iterator[tuple[type, Mapping[str, Any]]]:
+def _classes(name: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """By the name of a class, or all of a model type."""
     import transformers
     from transformers.models.auto import modeling_auto
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES, model_type_to_module_name
 
-    if name not in CONFIG_MAPPING_NAMES:
-        found = getattr(transformers, name, None)
-        if not isinstance(found, type) or getattr(found, "config_class", None) is None:
-            raise usage_error(f"transformers has no model {name!r}", fix=close_to(name, [*CONFIG_MAPPING_NAMES]))
+    auto: Any = importlib.import_module("transformers.models.auto.configuration_auto")
+    kinds: Mapping[str, str] = auto.CONFIG_MAPPING_NAMES
+
+    if name not in kinds:
+        found: Any = getattr(transformers, name, None)
+        if getattr(found, "config_class", None) is None:
+            raise usage_error(f"transformers has no model {name!r}", fix=close_to(name, [*kinds]))
         yield found, CONFIGS.get(name) or CONFIGS.get(found.config_class.model_type, {})
         return
-    module = importlib.import_module(f"transformers.models.{model_type_to_module_name(name)}")
-    mappings = [f"{task}_MAPPING_NAMES" for task in TASKS]
-    mappings += [each for each in vars(modeling_auto) if each.endswith("_MAPPING_NAMES") and each not in mappings]
+    module = importlib.import_module(f"transformers.models.{auto.model_type_to_module_name(name)}")
+    mappings = [f"MODEL_FOR_{task}_MAPPING_NAMES".replace("FOR_MODEL_", "") for task in TASKS]
+    mappings += [each for each in vars(modeling_auto) if re.fullmatch(r"MODEL_\w+_MAPPING_NAMES", each)]
     named = [getattr(modeling_auto, each, {}).get(name) for each in mappings]
     wanted = [each for names in named if names for each in (names if isinstance(names, tuple) else (names,))]
-    wanted += [each for each in dir(module) if _is_model_of(getattr(module, each), CONFIG_MAPPING_NAMES[name])]
     for each in dict.fromkeys(wanted):
         found = getattr(module, each, None) or getattr(transformers, each, None)
         if found is not None:
             yield found, CONFIGS.get(each) or CONFIGS.get(name, {})
+    if not wanted:
+        for found in _parts(module, kinds[name]):
+            yield found, CONFIGS.get(name, {})
 
 
-def _is_model_of(value: Any, config_name: str) -> bool:
-    """A class that no task of the library names: a part of another model."""
-    return isinstance(value, type) and getattr(getattr(value, "config_class", None), "__name__", "") == config_name
+def _parts(module: ModuleType, config_name: str) -> list[Any]:
+    """Classes that no task of the library names: parts of another model."""
+    try:
+        defined = importlib.import_module(f"{module.__name__}.modeling_{module.__name__.rpartition('.')[2]}")
+    except ImportError:
+        return []
+    return [
+        value
+        for name, value in vars(defined).items()
+        if isinstance(value, type)
+        and getattr(getattr(value, "config_class", None), "__name__", "") == config_name
+        and not name.endswith("PreTrainedModel")
+    ]
 
 
 def _model(model_class: Any, degree: int, said: Mapping[str, Any]) -> Any:
@@ -108,11 +122,9 @@ def _brief(wrong: BaseException) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """The library warns of each number that we made small."""
-    import transformers
-
     logger = logging.getLogger("transformers")
     before = logger.level
-    transformers.logging.set_verbosity_error()
+    logger.setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

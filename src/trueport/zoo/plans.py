@@ -1,7 +1,7 @@
 """What a `forward` is called with: a plan names the arguments, and the sizes of each.
 
-A size is a number, or a name, and a name is a size that may move: the same name, the same size. So a plan gives inputs at
-any sizes, and says which of them are free.
+A size is a number, or a name, and a name is a size that may move: the same name, the same size. So a plan gives inputs
+at any sizes, and says which of them are free.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Size = int | str
 
 
 @dataclass(frozen=True)
-class Argument:
+class Slot:
     """One tensor."""
 
     kind: str
@@ -33,10 +33,10 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CallPlan:
     """All arguments of a call."""
 
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, Slot]
     sizes: Mapping[str, int]
     """Of each name, in the example."""
     least: Mapping[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Plan:
         at = {**self.sizes, **(sizes or {})}
         return {name: _tensor(argument, at, random, padded) for name, argument in self.arguments.items()}
 
-    def fixed(self, name: str) -> Plan:
+    def fixed(self, name: str) -> CallPlan:
         """With this size as it is in the example."""
 
         def settled(size: Size) -> Size:
@@ -94,7 +94,7 @@ def _parts(size: str) -> tuple[int, str]:
     return (int(factor) if star else 1), name
 
 
-def _tensor(argument: Argument, at: Mapping[str, int], random: torch.Generator, padded: bool) -> torch.Tensor:
+def _tensor(argument: Slot, at: Mapping[str, int], random: torch.Generator, padded: bool) -> torch.Tensor:
     def length(size: Size) -> int:
         if isinstance(size, int):
             return size
@@ -140,17 +140,12 @@ def _tensor(argument: Argument, at: Mapping[str, int], random: torch.Generator, 
     return torch.randn(shape, generator=random)
 
 
-def plans(model: Any) -> Iterator[Plan]:
-    """What may be right for this model, the most telling first."""
-    for sketch in _sketches(model):
-        yield sketch
-
-
 TEXT = ("batch", "sequence")
 IMAGE_TOKENS = ("image_token_id", "image_token_index")
 
 
-def _sketches(model: Any) -> Iterator[Plan]:
+def plans(model: Any) -> Iterator[CallPlan]:
+    """What may be right for this model, the most telling first."""
     config = model.config
     parameters = {
         name: each
@@ -192,24 +187,24 @@ def _belongs(name: str, wanted: list[str], model: Any) -> bool:
     return False
 
 
-def _combined(model: Any, config: Any, names: list[str], parameters: Mapping[str, Any]) -> Iterator[Plan]:
+def _combined(model: Any, config: Any, names: list[str], parameters: Mapping[str, Any]) -> Iterator[CallPlan]:
     """Each argument may have several forms; all combinations, the usual ones first."""
     forms = [[(name, form) for form in _forms(name, config, model, names)] for name in names]
     if not forms or not all(forms):
         return
     for chosen in itertools.islice(itertools.product(*forms), 24):
-        yield Plan(dict(chosen), _example_sizes(config))
+        yield CallPlan(dict(chosen), _example_sizes(config))
 
 
 def _example_sizes(config: Any) -> dict[str, int]:
     height, width = image_size(config)
     return {
-        "batch": 2, "sequence": 8, "target": 5, "height": height, "width": width, "frames": 64, "samples": 2000, "boxes": 3,
-        "clips": 4, "past": 16,
+        "batch": 2, "sequence": 8, "target": 5, "height": height, "width": width, "frames": 64, "samples": 2000,
+        "boxes": 3,
     }  # fmt: skip
 
 
-def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argument]:
+def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Slot]:
     """How an argument of this name may look."""
     text = find(config, "vocab_size")
     words = (min(int(text), FIRST_SPECIAL - 1),) if isinstance(text, int) and text > 1 else ()
@@ -235,99 +230,101 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
         case "input_ids" | "text_input_ids" | "input_ids_masked":
             positions = find(config, "max_position_embeddings") or 16
             books = find(config, "num_codebooks") or 1
-            stacked = [Argument("ids", (f"{books}*batch", "sequence"), words)] if books > 1 else []
-            choices = (
-                [Argument("ids", ("batch", 3, "sequence"), words)] if "MultipleChoice" in type(model).__name__ else []
-            )
-            return [*choices, Argument("ids", TEXT, words), *stacked, Argument("ids", ("batch", positions), words)]
+            stacked = [Slot("ids", (f"{books}*batch", "sequence"), words)] if books > 1 else []
+            choices = [Slot("ids", ("batch", 3, "sequence"), words)] if "MultipleChoice" in type(model).__name__ else []
+            return [
+                *choices,
+                Slot("ids", TEXT, words),
+                *stacked,
+                Slot("ids", ("batch", positions), words),
+            ]
         case "inputs":
             return [
-                Argument("ids", TEXT, words),
-                Argument("float", (*TEXT, find(config, "d_model") or 32)),
-                Argument("float", ("batch", "samples")),
+                Slot("ids", TEXT, words),
+                Slot("float", (*TEXT, find(config, "d_model") or 32)),
+                Slot("float", ("batch", "samples")),
             ]
         case "decoder_input_ids" | "labels":
-            return [Argument("ids", ("batch", "target"), words)]
+            return [Slot("ids", ("batch", "target"), words)]
         case "decoder_attention_mask":
-            return [Argument("mask", ("batch", "target"))]
+            return [Slot("mask", ("batch", "target"))]
         case "attention_mask" if "input_values" in names:
-            return [Argument("mask", ("batch", "samples")), Argument("ones", ("batch", "frames"))]
+            return [Slot("mask", ("batch", "samples")), Slot("ones", ("batch", "frames"))]
         case "attention_mask" | "padding_mask" | "input_features_mask" | "feature_attention_mask" if (
             "input_features" in names
         ):
-            return [Argument("ones", ("batch", "frames")), Argument("true", ("batch", "frames"))]
+            return [Slot("ones", ("batch", "frames")), Slot("true", ("batch", "frames"))]
         case "attention_mask" | "text_attention_mask":
             if "MultipleChoice" in type(model).__name__:
-                return [Argument("ones", ("batch", 3, "sequence"))]
-            return [Argument("mask", TEXT)]
+                return [Slot("ones", ("batch", 3, "sequence"))]
+            return [Slot("mask", TEXT)]
         case "token_type_ids" | "position_ids":
-            return [Argument("zeros", TEXT)]
+            return [Slot("zeros", TEXT)]
         case "bbox":
-            return [Argument("boxes", (*TEXT, 4)), Argument("unit", (*TEXT, find(config, "dim_bbox") or 8))]
+            return [Slot("boxes", (*TEXT, 4)), Slot("unit", (*TEXT, find(config, "dim_bbox") or 8))]
         case "pixel_values" | "flattened_patches" | "image" | "images" | "pixel_values_images":
-            picture = Argument("float", ("batch", channels, "height", "width"))
-            fixed = Argument("float", ("batch", channels, height, width))
+            picture = Slot("float", ("batch", channels, "height", "width"))
+            fixed = Slot("float", ("batch", channels, height, width))
             clip = find(config, "num_frames", "frames_per_clip") or 4
-            video = Argument("float", ("batch", clip, channels, height, width))
-            tiles = Argument("float", ("batch", 1, channels, height, width))
+            video = Slot("float", ("batch", clip, channels, height, width))
+            tiles = Slot("float", ("batch", 1, channels, height, width))
             patch = find(config, "patch_size") or 16
             patch = patch if isinstance(patch, int) else patch[0]
             extra = 2 if name == "flattened_patches" else 0
-            flat = Argument("patches" if extra else "float", ("batch", 16, channels * patch * patch + extra))
-            pair = Argument("float", ("batch", 2, channels, "height", "width"))
+            flat = Slot("patches" if extra else "float", ("batch", 16, channels * patch * patch + extra))
+            pair = Slot("float", ("batch", 2, channels, "height", "width"))
             return [picture, fixed, video, tiles, pair, flat]
         case "pixel_values_videos" | "videos" | "pixel_values_video":
             clip = find(config, "num_frames", "frames_per_clip") or 4
             return [
-                Argument("float", ("batch", clip, channels, height, width)),
-                Argument("float", ("batch", channels, clip, height, width)),
+                Slot("float", ("batch", clip, channels, height, width)),
+                Slot("float", ("batch", channels, clip, height, width)),
             ]
         case "pixel_mask":
-            return [Argument("ones", ("batch", "height", "width")), Argument("ones", ("batch", height, width))]
+            return [
+                Slot("ones", ("batch", "height", "width")),
+                Slot("ones", ("batch", height, width)),
+            ]
         case "input_features":
-            first = (
-                [Argument("float", ("batch", mels, 2 * frames))] if isinstance(frames, int) and frames < 2000 else []
-            )
+            first = [Slot("float", ("batch", mels, 2 * frames))] if isinstance(frames, int) and frames < 2000 else []
             return [
                 *first,
-                Argument("float", ("batch", mels, "frames")),
-                Argument("float", ("batch", "frames", mels)),
-                Argument("float", ("batch", 1, "frames", mels)),
-                Argument("float", ("batch", 2 * mels // 2, 3000)),
+                Slot("float", ("batch", mels, "frames")),
+                Slot("float", ("batch", "frames", mels)),
+                Slot("float", ("batch", 1, "frames", mels)),
+                Slot("float", ("batch", 2 * mels // 2, 3000)),
             ]
         case "input_values" | "waveform" | "audio" | "audio_values":
             channels = find(config, "audio_channels") or 1
             return [
-                Argument("float", ("batch", "samples")),
-                Argument("float", ("batch", channels, "samples")),
-                Argument("float", ("batch", find(config, "max_length") or 64, mels)),
-                Argument("ids", TEXT),
+                Slot("float", ("batch", "samples")),
+                Slot("float", ("batch", channels, "samples")),
+                Slot("float", ("batch", find(config, "max_length") or 64, mels)),
+                Slot("ids", TEXT),
             ]
         case "spectrogram" | "inputs_embeds" | "hidden_states" | "encoder_hidden_states":
             return [
-                Argument(
-                    "float", (*TEXT, find(config, "hidden_size", "d_model", "model_in_dim", "num_mel_bins") or 32)
-                ),
-                Argument("float", ("batch", mels, "frames")),
+                Slot("float", (*TEXT, find(config, "hidden_size", "d_model", "model_in_dim", "num_mel_bins") or 32)),
+                Slot("float", ("batch", mels, "frames")),
             ]
         case "past_values":
             length, inputs = find(config, "context_length") or 16, find(config, "num_input_channels", "input_size") or 1
             lags = find(config, "lags_sequence")
             length += max(lags) if lags else 0
-            return [Argument("float", ("batch", length, inputs)), Argument("float", ("batch", length))]
+            return [Slot("float", ("batch", length, inputs)), Slot("float", ("batch", length))]
         case "past_time_features" | "past_observed_mask":
             length = find(config, "context_length") or 16
             lags = find(config, "lags_sequence")
             length += max(lags) if lags else 0
             return [
-                Argument("float", ("batch", length, find(config, "num_time_features") or 1))
+                Slot("float", ("batch", length, find(config, "num_time_features") or 1))
                 if "time" in name
-                else Argument("float_mask", ("batch", length))
+                else Slot("float_mask", ("batch", length))
             ]
         case "future_values" | "future_time_features":
             length = find(config, "prediction_length") or 4
             return [
-                Argument(
+                Slot(
                     "float",
                     ("batch", length)
                     if name == "future_values"
@@ -335,21 +332,21 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Argumen
                 )
             ]
         case "input_points":
-            return [Argument("unit", ("batch", "boxes", 1, 2))]
+            return [Slot("unit", ("batch", "boxes", 1, 2))]
         case "codes" | "audio_codes":
-            return [Argument("ids", ("batch", find(config, "num_codebooks", "num_quantizers") or 4, "frames"), (32,))]
+            return [Slot("ids", ("batch", find(config, "num_codebooks", "num_quantizers") or 4, "frames"), (32,))]
         case "visual_feats":
-            return [Argument("float", ("batch", "boxes", find(config, "visual_feat_dim") or 32))]
+            return [Slot("float", ("batch", "boxes", find(config, "visual_feat_dim") or 32))]
         case "visual_pos":
-            return [Argument("unit", ("batch", "boxes", 4))]
+            return [Slot("unit", ("batch", "boxes", 4))]
     if re.search(r"(^|_)ids$", name):
-        return [Argument("ids", TEXT, words)]
+        return [Slot("ids", TEXT, words)]
     if name.endswith("_mask"):
-        return [Argument("mask", TEXT)]
-    return [Argument("float", (*TEXT, find(config, "hidden_size") or 32))] if is_main else []
+        return [Slot("mask", TEXT)]
+    return [Slot("float", (*TEXT, find(config, "hidden_size") or 32))] if is_main else []
 
 
-def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str]) -> Iterator[Plan]:
+def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str]) -> Iterator[CallPlan]:
     """Text behind a picture: as many image tokens as the model itself makes of a picture."""
     token = next(
         (getattr(model.config, name) for name in IMAGE_TOKENS if isinstance(getattr(model.config, name, None), int)),
@@ -363,7 +360,7 @@ def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str])
     sizes = _example_sizes(model.config)
     height, width = image_size(model.config)
     for given in _picture_arguments(model.config, parameters, height, width):
-        few = Plan(given, sizes)
+        few = CallPlan(given, sizes)
         try:
             with torch.no_grad():
                 features = ask(**few.inputs(0, {"batch": 1}))
@@ -374,41 +371,37 @@ def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str])
             continue
         length = count + 6
         words = {
-            "input_ids": Argument("image_ids", TEXT, (token, count)),
-            **({"attention_mask": Argument("ones", TEXT)} if "attention_mask" in parameters else {}),
+            "input_ids": Slot("image_ids", TEXT, (token, count)),
+            **({"attention_mask": Slot("ones", TEXT)} if "attention_mask" in parameters else {}),
         }
-        mm = (
-            {"mm_token_type_ids": Argument("image_types", TEXT, (1, count))}
-            if "mm_token_type_ids" in parameters
-            else {}
-        )
+        mm = {"mm_token_type_ids": Slot("image_types", TEXT, (1, count))} if "mm_token_type_ids" in parameters else {}
         for more in [mm, {}] if mm else [{}]:
-            yield Plan({**words, **given, **more}, {**sizes, "sequence": length}, {"sequence": count + 2})
+            yield CallPlan({**words, **given, **more}, {**sizes, "sequence": length}, {"sequence": count + 2})
 
 
 def _picture_arguments(
     config: Any, parameters: Mapping[str, Any], height: int, width: int
-) -> Iterator[dict[str, Argument]]:
+) -> Iterator[dict[str, Slot]]:
     channels = find(config, "num_channels", "in_channels") or 3
     channels = channels if isinstance(channels, int) and channels <= 16 else 3
-    picture = Argument("float", ("batch", channels, height, width))
-    tiles = Argument("float", ("batch", 1, channels, height, width))
+    picture = Slot("float", ("batch", channels, height, width))
+    tiles = Slot("float", ("batch", 1, channels, height, width))
     if "image_grid_thw" in parameters:
         patch = find(config, "patch_size") or 14
         depth = find(config, "temporal_patch_size") or 1
         patch = patch if isinstance(patch, int) else patch[0]
         for deep in (depth, 1):
-            flat = Argument("float", ("16*batch", channels * deep * patch * patch))
-            yield {"pixel_values": flat, "image_grid_thw": Argument("grid", ("batch", 3), (1, 4, 4))}
-    sizes = {"image_sizes": Argument("grid", ("batch", 2), (height, width))} if "image_sizes" in parameters else {}
+            flat = Slot("float", ("16*batch", channels * deep * patch * patch))
+            yield {"pixel_values": flat, "image_grid_thw": Slot("grid", ("batch", 3), (1, 4, 4))}
+    sizes = {"image_sizes": Slot("grid", ("batch", 2), (height, width))} if "image_sizes" in parameters else {}
     if "pixel_attention_mask" in parameters:
-        yield {"pixel_values": tiles, "pixel_attention_mask": Argument("true", ("batch", 1, height, width))}
+        yield {"pixel_values": tiles, "pixel_attention_mask": Slot("true", ("batch", 1, height, width))}
     yield {"pixel_values": picture}
     yield {"pixel_values": tiles}
     if sizes:
         yield {"pixel_values": picture, **sizes}
         yield {"pixel_values": tiles, **sizes}
-        yield {"pixel_values": Argument("float", ("batch", 3, channels, height, width)), **sizes}
+        yield {"pixel_values": Slot("float", ("batch", 3, channels, height, width)), **sizes}
 
 
 def _rows(features: Any) -> int:

@@ -21,7 +21,7 @@ FIRST_SPECIAL = 96
 """Ids from here on stand for an image, a sound, an end; text uses those below."""
 POSITIONS = 64
 NOT_SAID = {
-    "head_dim": HEAD_WIDTH, "n_routed_experts": 4, "num_experts_per_tok": 2, "vocab_size": VOCABULARY, "prediction_length": 4,
+    "head_dim": HEAD_WIDTH, "n_routed_experts": 4, "num_experts_per_tok": 2, "vocab_size": VOCABULARY,
     "num_experts": 4, "moe_topk": 2, "num_local_experts": 4, "num_key_value_heads": HEADS, "n_shared_experts": 1,
 }  # fmt: skip
 """What some configurations leave to each checkpoint."""
@@ -29,63 +29,71 @@ LAYERS = 2
 MOST_LAYERS = 4
 DEGREES = range(4)
 
-Rule = Callable[[int], int]
+Rule = tuple[re.Pattern[str], Callable[[int], int]]
 
 
-def _at_most(limit: int) -> Rule:
-    return lambda value: min(value, limit)
+def _ends(words: str) -> re.Pattern[str]:
+    """Names that end in one of these words, `*` for any part of a name."""
+    return re.compile(rf"(.*_)?({'|'.join(words.split()).replace('*', '.*')})")
 
 
-_DEPTH: tuple[tuple[str, Rule], ...] = (
-    (r"num_kv_shared_layers|mtp_num_hidden_layers|num_nextn_predict_layers|num_mtp_layers", lambda value: 0),
-    (r"max_window_layers|first_k_dense_replace|num_dense_layers|num_hash_layers", _at_most(1)),
-    (r"insert_layer_id", lambda value: 0),
-    (r"(.*_)?(n_layers?|num_layers?|layers|depth|n_blocks|num_blocks|num_blocks_per_stage|num_hidden_groups)|layers_(encoder|decoder)",
-     _at_most(LAYERS)),
-    (r"(.*_)?(depths|layer_depths|stage_num_blocks|num_blocks_repeat|num_encoder_blocks_per_stage)", _at_most(2)),
-    (r".*_period|full_attention_interval|(global|cross)_attn.*_every_n_layers|sliding_window_pattern|.*_layer_interval|cross_attention_frequency",
-     _at_most(2)),
-    (r".*_layer_offset|attn_layer_offset", _at_most(1)),
+def _at_most(limit: int, words: str) -> Rule:
+    return _ends(words), lambda value: min(value, limit)
+
+
+_DEPTH: tuple[Rule, ...] = (
+    _at_most(0, "num_kv_shared_layers mtp_num_hidden_layers num_nextn_predict_layers num_mtp_layers insert_layer_id"),
+    _at_most(1, "max_window_layers first_k_dense_replace num_dense_layers num_hash_layers layer_offset"),
+    _at_most(LAYERS, "n_layer n_layers num_layer layers depth n_blocks num_blocks num_hidden_groups"),
+    _at_most(LAYERS, "layers_encoder layers_decoder"),
+    _at_most(LAYERS, "num_blocks_per_stage layer_depths num_blocks_repeat num_encoder_blocks_per_stage"),
+    _at_most(2, "period full_attention_interval attn_every_n_layers global_attn_every_n_layers sliding_window_pattern"),
+    _at_most(2, "layer_interval cross_attention_frequency"),
 )  # fmt: skip
-_COUNTS: tuple[tuple[str, Rule], ...] = (
-    (r"(.*_)?(num|n|routed)?_?(local_|routed_|moe_)*experts", _at_most(4)),
-    (r"(moe_num_experts|num_moe_experts|moe_num_shared_experts|n_shared_experts|num_shared_experts)", _at_most(2)),
-    (r"(.*_)?(num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts|num_selected_experts|expert_num_per_tok|moe_top_k|experts_top_k)", _at_most(2)),
-    (r"n_group|topk_group|num_expert_group", lambda value: 1),
-    (r"(.*_)?(vocab_size|num_embeddings|codebook_size|head_out_channels|num_codevectors_per_group|n_e|vocab_size_per_layer_input|group_vocab)",
-     lambda value: VOCABULARY if value > VOCABULARY else value),
-    (r"(.*_)?(max_position_embeddings|n_positions|n_ctx|max_seq_len\w*|max_sequence_length|max_target_positions|max_source_positions|max_2d_position_embeddings|max_position|seq_length|max_txt_len|model_max_length)",
-     _at_most(POSITIONS)),
-    (r"(num_queries|num_object_queries|two_stage_num_proposals|num_query_tokens|num_denoising|num_latents|num_query_token|num_learnable_queries|num_learnt_queries|resampler_n_latents)", _at_most(10)),
-    (r"num_quantizers|num_codebooks|n_codebooks|num_semantic_quantizers", _at_most(4)),
-    (r"(.*_)?(chunk_size|attention_chunk_size|block_size)", _at_most(16)),
-    (r"sliding_window|attention_window|local_attention|max_local_window|sliding_window_size|local_window_size", _at_most(4)),
+_COUNTS: tuple[Rule, ...] = (
+    _at_most(2, "moe_num_experts num_moe_experts moe_num_shared_experts n_shared_experts num_shared_experts"),
+    _at_most(4, "experts num_quantizers num_codebooks n_codebooks num_semantic_quantizers"),
+    _at_most(2, "num_experts_per_tok num_experts_per_token moe_topk moe_k top_k_experts num_selected_experts"),
+    _at_most(2, "expert_num_per_tok moe_top_k experts_top_k"),
+    _at_most(1, "n_group topk_group num_expert_group"),
+    _at_most(VOCABULARY, "vocab_size num_embeddings codebook_size head_out_channels num_codevectors_per_group n_e"),
+    _at_most(VOCABULARY, "vocab_size_per_layer_input group_vocab"),
+    _at_most(POSITIONS, "max_position_embeddings n_positions n_ctx max_seq_len* max_sequence_length"),
+    _at_most(POSITIONS, "max_source_positions max_target_positions max_2d_position_embeddings max_position"),
+    _at_most(POSITIONS, "seq_length max_txt_len model_max_length"),
+    _at_most(10, "num_queries num_object_queries two_stage_num_proposals num_query_tokens num_denoising num_latents"),
+    _at_most(10, "num_query_token num_learnable_queries num_learnt_queries resampler_n_latents"),
+    _at_most(16, "chunk_size block_size"),
+    _at_most(4, "sliding_window attention_window local_attention max_local_window sliding_window_size"),
+    _at_most(4, "local_window_size"),
 )  # fmt: skip
-_WIDTHS: tuple[tuple[str, Rule], ...] = (
-    (r"(.*_)?(num_channels|in_channels|in_chans|num_input_channels|input_channels)", lambda value: WIDTH if value > 16 else value),
-    (r"(.*_)?(head_dim|d_kv|d_head|dim_head|dim_k|dim_v|attention_head_size|v_head_dim|qk_nope_head_dim|qk_rope_head_dim|kv_channels|head_size|index_head_dim|global_head_dim|attention_key_channels)", _at_most(HEAD_WIDTH)),
-    (r"upsample_groups", _at_most(WIDTH)),
-    (r"num_pos_feats", _at_most(WIDTH // 2)),
-    (r"rotary_dim|rope_dim", _at_most(HEAD_WIDTH // 2)),
-    (r".*lora_rank|state_size|ssm_state_size|mamba_d_state|.*time_step_rank|mamba_dt_rank|dt_rank", _at_most(16)),
-    (r"(.*_)?(kv_heads|key_value_heads|num_kv|n_head_kv|num_key_value_heads|multi_query_group_num)", lambda value: value if value < 3 else 2),
-    (r"(.*_)?(num_attention_heads|attention_heads|num_heads|n_heads?|heads|num_head|linear_num_key_heads|linear_num_value_heads|index_n_heads|nhead)", _at_most(HEADS)),
-    (r"(.*_)?(intermediate_size|ffn_dim|ffn_hidden_size|mlp_dim|d_ff|d_inner|n_inner|dim_feedforward|hidden_dim|feedforward_size|inner_dim|ffn_size|dim_ff|mlp_hidden_size|encoder_ffn_dim|feed_forward_size|expert_dim|(dense_)?ffn_intermediate_size)",
-     _at_most(WIDER)),
-    (r"(.*_)?(hidden_size|d_model|n_embd|embed_dim|embedding_size|embedding_dim|projection_dim|projection_size|proj_dim|dim|width|channels|hidden_channels|out_hidden_size|output_hidden_size|output_dim|pooler_output_size|emb_dim|feature_dim|latent_dim|mlp_channels|fpn_feature_size|mask_feature_size|fusion_hidden_size|hidden_size_per_layer_input|\w*_hidden_size|\w*_embed_dim|\w*_dim|channel_size|cross_attention_hidden_size|upsample_initial_channel|output_channels)", _at_most(WIDTH)),
+_WIDTHS: tuple[Rule, ...] = (
+    (_ends("num_channels in_channels in_chans input_channels"), lambda value: WIDTH if value > 16 else value),
+    _at_most(HEAD_WIDTH, "head_dim d_kv d_head dim_head dim_k dim_v head_size kv_channels attention_key_channels"),
+    _at_most(HEAD_WIDTH // 2, "rotary_dim rope_dim"),
+    _at_most(WIDTH, "upsample_groups"),
+    _at_most(WIDTH // 2, "num_pos_feats"),
+    _at_most(16, "*lora_rank state_size d_state *time_step_rank dt_rank"),
+    (_ends("kv_heads key_value_heads num_kv n_head_kv multi_query_group_num"), lambda value: min(value, 2)),
+    _at_most(HEADS, "heads n_head num_head nhead"),
+    _at_most(WIDER, "intermediate_size ffn_dim ffn_hidden_size mlp_dim d_ff d_inner n_inner dim_feedforward"),
+    _at_most(WIDER, "hidden_dim feedforward_size inner_dim ffn_size dim_ff mlp_hidden_size feed_forward_size"),
+    _at_most(WIDER, "expert_dim"),
+    _at_most(WIDTH, "hidden_size d_model n_embd embedding_size projection_size dim width channels pooler_output_size"),
+    _at_most(WIDTH, "fpn_feature_size mask_feature_size hidden_size_per_layer_input"),
+    _at_most(WIDTH, "channel_size upsample_initial_channel"),
 )  # fmt: skip
 _NOT_WIDTHS = re.compile(
     r"(.*_)?(kernel|patch|stride|query|bbox|box|act|state|action|layer_norm)_?(dim|size)?|num_labels"
 )
-_WIDTH_LISTS = re.compile(r"(.*_)?(hidden_sizes|embed_dims?|conv_dim|tdnn_dim|encoder_in_channels|neck_hidden_sizes)")
+_WIDTH_LISTS = _ends("hidden_sizes embed_dim embed_dims conv_dim tdnn_dim encoder_in_channels neck_hidden_sizes")
+_DEPTH_LISTS = _ends("depth depths num_blocks layers stage_num_blocks num_layers")
 _TOKENS = re.compile(r"(.*_)?(token|start|end|bos|eos|pad)_(id|index|ids|idx)")
-_IMAGES = re.compile(
-    r"(.*_)?(image_size|img_size|pretrain_img_size|pretrain_image_size|input_size|image_height|image_width|crop_size)"
-)
+_IMAGES = _ends("image_size img_size input_size image_height image_width crop_size")
 
 
 def shrunk(config_class: type, degree: int, said: Mapping[str, Any] | None = None) -> Any:
-    """An instance of the class. `said` are fields that are known better; a nested dict is for a nested configuration."""
+    """An instance of the class. `said` are fields that are known better; a nested dict is for a nested one."""
     return _Shrinking(degree).of(config_class, None, dict(said or {}))
 
 
@@ -98,7 +106,7 @@ class _Shrinking:
     def of(self, config_class: type, default: Any, said: dict[str, Any]) -> Any:
         base = self._default(config_class, said)
         default = base if default is None else default
-        fields = {field.name for field in dataclasses.fields(config_class)} - _of_base(config_class)  # type: ignore[arg-type]
+        fields = {field.name for field in dataclasses.fields(config_class)} - _of_base(config_class)
         fields |= {name for name in vars(default) if hasattr(vars(default)[name], "to_dict")}
         values = {name: _value(default, name) for name in fields}
         made = {name: self._small(name, value, said) for name, value in values.items()}
@@ -151,14 +159,14 @@ class _Shrinking:
             if table is _WIDTHS and _NOT_WIDTHS.fullmatch(name):
                 continue
             for pattern, rule in table:
-                if re.fullmatch(pattern, name):
+                if pattern.fullmatch(name):
                     return rule(value)
         return value
 
     def _several(self, name: str, values: list[int]) -> list[int]:
         if _TOKENS.fullmatch(name):
             return [self._number(name, values[0])]
-        if re.fullmatch(r"(.*_)?(depths?|num_blocks|layers|stage_num_blocks|num_layers)", name):
+        if _DEPTH_LISTS.fullmatch(name):
             return [min(value, 2) for value in values]
         if self.degree == 0 and min(values) >= 32 and _WIDTH_LISTS.fullmatch(name):
             return [value // 4 for value in values]
@@ -218,11 +226,12 @@ def _consistent(values: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str,
 
 def _backbone(default: Any) -> Any:
     """One of transformers' own instead of timm's, with as many features."""
-    from transformers import ResNetConfig
+    import transformers
 
+    resnet: Any = transformers.ResNetConfig
     stages = [f"stage{number}" for number in (1, 2, 3, 4)]
     count = len(getattr(default, "out_indices", None) or (4,))
-    return ResNetConfig(
+    return resnet(
         embedding_size=16,
         hidden_sizes=[16, 32, 48, 64],
         depths=[1] * 4,
@@ -267,20 +276,22 @@ def _small_images(values: Mapping[str, Any]) -> dict[str, Any]:
     patch = next((values[name] for name in ("patch_size", "vision_patch_size") if values.get(name)), 16)
     patch = patch[-1] if isinstance(patch, list | tuple) else patch
     size = patch * (4 if patch >= 14 else 2 * -(-32 // patch))
-    return {
-        name: size if isinstance(value, int) else type(value)([size] * len(value))
-        for name, value in values.items()
-        if _IMAGES.fullmatch(name)
-        and (isinstance(value, int) or (isinstance(value, list | tuple) and len(value) == 2))
-        and (value if isinstance(value, int) else min(value)) > size
-    }
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if not _IMAGES.fullmatch(name):
+            continue
+        if isinstance(value, int) and value > size:
+            found[name] = size
+        elif isinstance(value, list | tuple) and len(value) == 2 and min(value) > size:
+            found[name] = [size, size] if isinstance(value, list) else (size, size)
+    return found
 
 
 def _of_base(config_class: type) -> set[str]:
     base = next(each for each in config_class.__mro__ if each.__name__ == "PreTrainedConfig")
-    hidden = {field.name for field in dataclasses.fields(config_class) if field.name.startswith("_")}  # type: ignore[arg-type]
+    hidden = {field.name for field in dataclasses.fields(config_class) if field.name.startswith("_")}
     kept = {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"}
-    return {field.name for field in dataclasses.fields(base)} - kept | hidden  # type: ignore[arg-type]
+    return {field.name for field in dataclasses.fields(base)} - kept | hidden
 
 
 def _differs(new: Any, old: Any) -> bool:

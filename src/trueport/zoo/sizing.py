@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from trueport.zoo.plans import Plan
+from trueport.zoo.plans import CallPlan
 from trueport.zoo.shrinking import POSITIONS
 from trueport.zoo.specimens import Specimen
 
 
-def sized(model: Any, plan: Plan, how: str) -> Specimen:
+def sized(model: Any, plan: CallPlan, how: str) -> Specimen:
     """Which sizes move is asked of eager."""
     limits: dict[str, tuple[int, int]] = {}
     steps: dict[str, int] = {}
@@ -53,7 +53,7 @@ def sized(model: Any, plan: Plan, how: str) -> Specimen:
     return Specimen(model, (), first, plan.dynamic_shapes(steps, limits), more, how)
 
 
-def _variants(plan: Plan, steps: Mapping[str, int], limits: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
+def _variants(plan: CallPlan, steps: Mapping[str, int], limits: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
     free = plan.free
 
     def at(batch: int, times: Mapping[str, int]) -> dict[str, int]:
@@ -71,7 +71,7 @@ def _variants(plan: Plan, steps: Mapping[str, int], limits: Mapping[str, tuple[i
     ]
 
 
-def _moves(model: Any, plan: Plan, name: str, sizes: tuple[int, ...]) -> bool:
+def _moves(model: Any, plan: CallPlan, name: str, sizes: tuple[int, ...]) -> bool:
     try:
         for size in sizes:
             run(model, plan.inputs(1, {name: size}))

@@ -1,0 +1,194 @@
+"""`python -m benchmarks.zoo.page`: what `build/zoo.json` holds, as `results/zoo_all.json` and `docs/zoo.md`."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks import results
+from benchmarks.judge import Verdict
+from benchmarks.zoo.__main__ import Found, kept
+from benchmarks.zoo.names import PARTS, folders_without_model
+from benchmarks.zoo.run import ZooRow
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "zoo.md"
+WHO = {
+    "transformers": "transformers, one of each model folder",
+    "skipped": "transformers, the classes that its own ONNX tests skip",
+    "timm": "timm, one of each file",
+    "torchvision": "torchvision, one of each file",
+}
+WRONG = (Verdict.SILENT, Verdict.INVALID)
+INTRO = """\
+# The zoo
+
+Architectures of transformers, timm and torchvision, exported by trueport with free sizes. Nothing is downloaded: each
+model is made from the library's own configuration, made small, and its weights are noise (`trueport export
+transformers:llama` does the same). A judge without any code of trueport runs each file in ONNX Runtime on the example,
+on other sizes and on padded masks, and compares with eager. Made by `python -m benchmarks.zoo --part transformers timm
+skipped torchvision` and `python -m benchmarks.zoo.page`; the rows are in `benchmarks/results/zoo_all.json`.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    argparse.ArgumentParser(prog="python -m benchmarks.zoo.page", description=__doc__).parse_args(arguments)
+    found = kept()
+    members = {part: PARTS[part]() for part in WHO}
+    raw = {name: {each: row.to_json() for each, row in of.items()} for name, of in found.items()}
+    results.write_json(results.FOLDER / "zoo_all.json", {"rows": raw, "members": members})
+    PAGE.write_text(page(found, members))
+    return 0
+
+
+def page(found: Found, members: Mapping[str, Sequence[str]]) -> str:
+    ours = {name: of["trueport"] for name, of in found.items() if "trueport" in of}
+    parts = [INTRO, _counts(ours, members), _not_faithful(ours), _causes(ours), _peers(found), _faithful(ours)]
+    commits = Counter(row.commit for row in ours.values() if row.commit)
+    where = ", ".join(f"{key} {value}" for key, value in results.circumstances().items() if key != "commit")
+    parts.append(f"{where}; commits {', '.join(f'{commit} ({count})' for commit, count in commits.most_common())}")
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def _counts(ours: Mapping[str, ZooRow], members: Mapping[str, Sequence[str]]) -> str:
+    rows = []
+    for part, names in members.items():
+        done = [ours[name] for name in names if name in ours]
+        judged = [row.judgement for row in done if row.judgement is not None]
+        verdicts = Counter(one.verdict for one in judged)
+        share = f"{100 * verdicts[Verdict.FAITHFUL] / len(judged):.1f} %" if judged else ""
+        not_run = sum(row.judgement is None for row in done)
+        rows.append(
+            [
+                WHO[part],
+                len(names),
+                len(names) - len(done),
+                not_run,
+                len(judged),
+                *(verdicts[each] for each in Verdict),
+                share,
+            ]
+        )
+    header = [
+        "",
+        "all",
+        "not yet tried",
+        "no small one runs in eager",
+        "run by eager",
+        *(each.value for each in Verdict),
+        "faithful",
+    ]
+    return f"""{results.table(header, rows)}
+
+*Diagnosed*: refused, at a line of the library and with a reason. *Refused*: without a line. *Silent*: a file that gives
+something else than eager, without a word. *Invalid*: a file that does not run. *Crashed*: it died, or used up its time.
+The order of the run is drawn by lot, so what is done is a fair sample of each part.
+{len(folders_without_model())} further folders of transformers hold no network of their own: tokenizers, and other
+names of models that are here."""
+
+
+def _not_faithful(ours: Mapping[str, ZooRow]) -> str:
+    rows = [
+        [name, one.verdict.value, one.code, one.at, _cell(one.detail), f"{one.cpu_seconds:.1f}"]
+        for name, row in sorted(ours.items(), key=lambda item: _order(item[1]))
+        if (one := row.judgement) is not None and one.verdict is not Verdict.FAITHFUL
+    ]
+    return "## What is not faithful\n\n" + results.table(["model", "verdict", "code", "line", "why", "CPU s"], rows)
+
+
+def _causes(ours: Mapping[str, ZooRow]) -> str:
+    """By code and line: one line of a library often stands for many models."""
+    by_cause: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for name, row in ours.items():
+        one = row.judgement
+        if one is not None and one.verdict is not Verdict.FAITHFUL:
+            by_cause[one.code or one.verdict.value, one.at, one.detail if one.code else ""].append(
+                name.partition(":")[2]
+            )
+    rows = [
+        [len(names), code, at, _cell(why), _cell(", ".join(names), 160)]
+        for (code, at, why), names in sorted(by_cause.items(), key=lambda item: -len(item[1]))
+    ]
+    text = "## By cause\n\n" + results.table(["models", "code", "line", "why", "which"], rows)
+    none = {name: row.why for name, row in ours.items() if row.judgement is None}
+    if none:
+        listed = [[name, _cell(why.partition("runs in eager: ")[2] or why)] for name, why in sorted(none.items())]
+        text += "\n\n## What no small configuration of ours makes eager run\n\n" + results.table(
+            ["model", "why"], listed
+        )
+    return text
+
+
+def _peers(found: Found) -> str:
+    rows, verdicts, wrong = [], Counter[Verdict](), []
+    for name, of in sorted(found.items()):
+        theirs, own = of.get("dynamo"), of.get("trueport")
+        if theirs is None or theirs.judgement is None or own is None or own.judgement is None:
+            continue
+        one = theirs.judgement
+        verdicts[one.verdict] += 1
+        judged_wrong = one.verdict in WRONG
+        if judged_wrong:
+            wrong.append([name, one.verdict.value, _cell(one.detail), _cell(theirs.verified)])
+        accused = theirs.verified not in ("", "agrees") and not theirs.verified.startswith("no verdict")
+        said = ("wrong" if judged_wrong else "not confirmed") if accused else theirs.verified.partition(":")[0]
+        own_cells = [own.judgement.verdict.value, f"{own.judgement.cpu_seconds:.1f}"]
+        rows.append([name, *own_cells, one.verdict.value, f"{one.cpu_seconds:.1f}", said])
+    if not rows:
+        return ""
+    missed = sum(row[3] in {each.value for each in WRONG} and row[5] != "wrong" for row in rows)
+    doubtful = sum(row[5] == "not confirmed" for row in rows)
+    told = ", ".join(f"{verdicts[each]} {each.value}" for each in Verdict if verdicts[each])
+    return f"""## torch.onnx.export(dynamo=True) beside it
+
+{len(rows)} of them, drawn by lot (seed 18), with the same free sizes: {told}. `trueport verify` was given each file
+that it wrote. An accusation is printed where the judge, which knows nothing of `trueport verify`, finds the file
+wrong as well; {doubtful} more were not confirmed by it, and {missed} files that it finds wrong were not accused.
+
+{results.table(["model", "dynamo=True", "the judge", "trueport verify"], wrong)}
+
+{results.table(["model", "trueport", "CPU s", "dynamo=True", "CPU s", "trueport verify"], rows)}"""
+
+
+def _faithful(ours: Mapping[str, ZooRow]) -> str:
+    rows, ratios = [], []
+    for name, row in sorted(ours.items()):
+        one = row.judgement
+        if one is None or one.verdict is not Verdict.FAITHFUL:
+            continue
+        ratio = row.onnx_ms / row.eager_ms if row.eager_ms else 0.0
+        ratios.append(ratio)
+        note = "by eager's own rounding" if one.detail else ""
+        rows.append([name, row.how, row.inputs, f"{one.cpu_seconds:.1f}", f"{ratio:.2f}", note])
+    middle = f" The middle one is {statistics.median(ratios):.2f}." if ratios else ""
+    return f"""## What is faithful
+
+The latency is the file's in ONNX Runtime by eager's, on the example, one thread.{middle} These models are small: where
+a network has few numbers, much of eager's time is Python's. *By eager's own rounding*: two sums in another order differ
+by more than the judge allows, and eager in float32 is as far from the same model in float64.
+
+{results.table(["model", "class and size", "inputs", "CPU s", "latency", ""], rows)}"""
+
+
+def _order(row: ZooRow) -> tuple[int, str]:
+    worst_first = (
+        Verdict.SILENT,
+        Verdict.INVALID,
+        Verdict.CRASHED,
+        Verdict.REFUSED,
+        Verdict.DIAGNOSED,
+        Verdict.FAITHFUL,
+    )
+    return (worst_first.index(row.judgement.verdict), row.judgement.code) if row.judgement is not None else (9, "")
+
+
+def _cell(text: str, most: int = 220) -> str:
+    plain = " ".join(text.split()).replace("|", "/").replace("<", "&lt;").replace("error[TP001]: ", "")
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
