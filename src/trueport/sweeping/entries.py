@@ -14,6 +14,9 @@ name = "small"
 target = "mypackage.zoo:make_small"
 weights = "small.safetensors"
 options = ["--thorough"]           # any flag of `trueport export`
+
+[[model]]
+target = "transformers:llama"      # or transformers:LlamaForCausalLM, timm:resnet50: small, with inputs by itself
 """
 
 from __future__ import annotations
