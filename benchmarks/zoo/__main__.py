@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         for exporter in exporters:
             before = found.get(name, {}).get(exporter)
-            if before is not None and not before.why:
+            if before is not None and not (before.why and options.again):
                 continue
             row = run_model(name, exporter, options.limit)
             found.setdefault(name, {})[exporter] = row
@@ -143,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--peers", nargs="*", choices=[name for name in EXPORTERS if name != "trueport"], default=[])
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of the processor for one model")
+    parser.add_argument("--again", action="store_true", help="also what eager did not run before")
     parser.add_argument("--fresh", action="store_true", help="also what was done before")
     return parser
 

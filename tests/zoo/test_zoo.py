@@ -63,7 +63,7 @@ def test_each_kind_of_layer_stays() -> None:
     nested = shrunk(transformers.LlavaConfig, 0)
     assert nested.text_config.hidden_size == nested.vision_config.hidden_size == 64
     assert nested.image_token_index < nested.text_config.vocab_size
-    kept = shrunk(transformers.BertConfig, 3)
+    kept = shrunk(transformers.BertConfig, 2)
     assert kept.hidden_size == 768 and kept.num_hidden_layers == 2
 
 

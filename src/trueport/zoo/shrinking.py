@@ -5,7 +5,7 @@ becomes few: layers, widths, heads, experts, words. Relations hold because one k
 are `WIDTH`, and that is heads times the width of a head.
 
 Not every architecture takes that, so there are degrees: at the next one widths stay as they are, at the last all but
-the number of layers.
+the number of layers and the size of pictures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_SAID = {
 """What some configurations leave to each checkpoint."""
 LAYERS = 2
 MOST_LAYERS = 4
-DEGREES = range(4)
+DEGREES = range(3)
 
 Rule = tuple[re.Pattern[str], Callable[[int], int]]
 
@@ -114,7 +114,7 @@ class _Shrinking:
             name: value for name, value in made.items() if value is not None and _differs(value, _value(base, name))
         }
         made |= self._by_layer(values, made)
-        made |= _small_images(values) if self.degree < 3 else {}
+        made |= _small_images(values)
         made |= _consistent(values, made) if self.degree == 0 else {}
         made |= _outputs(default, made)
         made |= {name: value for name, value in said.items() if not isinstance(value, dict) or name not in values}
@@ -152,9 +152,9 @@ class _Shrinking:
             return value
         if _TOKENS.fullmatch(name):
             return value if value < FIRST_SPECIAL - 8 else self._token(name)
-        if _IMAGES.fullmatch(name) and self.degree < 3:
+        if _IMAGES.fullmatch(name):
             return value  # with the size of a patch, in `_small_images`
-        tables = ((_DEPTH, _COUNTS, _WIDTHS), (_DEPTH, _COUNTS), (_DEPTH, _COUNTS), (_DEPTH,))[self.degree]
+        tables = ((_DEPTH, _COUNTS, _WIDTHS), (_DEPTH, _COUNTS), (_DEPTH,))[self.degree]
         for table in tables:
             if table is _WIDTHS and _NOT_WIDTHS.fullmatch(name):
                 continue
@@ -284,6 +284,8 @@ def _small_images(values: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = size
         elif isinstance(value, list | tuple) and len(value) == 2 and min(value) > size:
             found[name] = [size, size] if isinstance(value, list) else (size, size)
+    if found and isinstance(values.get("depths"), list | tuple) and isinstance(values.get("window_size"), int):
+        found["window_size"] = 2  # of stages that halve the picture, the last is this small
     return found
 
 
