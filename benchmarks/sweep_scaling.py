@@ -156,7 +156,11 @@ def report(
     for many in (workers // 4, workers, 4 * workers, 16 * workers, 64 * workers):
         whole = simulate(seconds, max(models, 20 * many), many, losses, engine.seconds_a_task)
         ideal = simulate(seconds, max(models, 20 * many), many, losses, 0.0)
-        found[str(many)] = asdict(whole)
+        found[str(many)] = {
+            **asdict(whole),
+            "models": max(models, 20 * many),
+            "makespan_without_engine": ideal.makespan,
+        }
         rows.append(
             [
                 many, max(models, 20 * many), f"{whole.makespan / 60:.1f}", f"{whole.useful / many / 60:.1f}",

@@ -37,8 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exporters = ["trueport", *options.peers]
     names = [name for part in options.part for name in _in_turn(part, options.seed)]
     names = [name for name in dict.fromkeys(names) if not options.only or re.search(options.only, name)]
-    if options.draw:
-        names = random.Random(options.seed).sample(names, min(options.draw, len(names)))
+    names = names[: options.draw]
     fleeting = bool(options.only) and not options.keep
     found: Found = {} if options.fresh or fleeting else kept()
     if options.build_only:
@@ -55,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             before = found.get(name, {}).get(exporter)
             if before is not None and not (before.why and options.again):
                 continue
+            if exporter != "trueport" and found[name]["trueport"].judgement is None:
+                continue  # eager does not run it
             row = run_model(name, exporter, options.limit)
             found.setdefault(name, {})[exporter] = row
             print(f"{name}, {exporter}: {told(row)}", file=sys.stderr, flush=True)
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", action="store_true", help="keep what is done, also with --only")
     parser.add_argument("--part", nargs="*", choices=list(PARTS), default=["hand"])
     parser.add_argument("--build-only", action="store_true", help="make the models, and run them in eager")
-    parser.add_argument("--draw", type=int, metavar="N", help="only N of them, drawn by --seed")
+    parser.add_argument("--draw", type=int, metavar="N", help="only the first N in the order of --seed")
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--peers", nargs="*", choices=[name for name in EXPORTERS if name != "trueport"], default=[])
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of the processor for one model")

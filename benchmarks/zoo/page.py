@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -46,7 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def page(found: Found, members: Mapping[str, Sequence[str]]) -> str:
     ours = {name: of["trueport"] for name, of in found.items() if "trueport" in of}
-    parts = [INTRO, _counts(ours, members), _not_faithful(ours), _causes(ours), _peers(found), _faithful(ours)]
+    parts = [
+        INTRO,
+        _counts(ours, members),
+        _not_faithful(ours),
+        _causes(ours),
+        _peers(found),
+        _scaling(),
+        _faithful(ours),
+    ]
     commits = Counter(row.commit for row in ours.values() if row.commit)
     where = ", ".join(f"{key} {value}" for key, value in results.circumstances().items() if key != "commit")
     parts.append(f"{where}; commits {', '.join(f'{commit} ({count})' for commit, count in commits.most_common())}")
@@ -151,6 +160,26 @@ wrong as well; {doubtful} more were not confirmed by it, and {missed} files that
 {results.table(["model", "dynamo=True", "the judge", "trueport verify"], wrong)}
 
 {results.table(["model", "trueport", "CPU s", "dynamo=True", "CPU s", "trueport verify"], rows)}"""
+
+
+def _scaling() -> str:
+    """What `python -m benchmarks.sweep_scaling` found, in a paragraph."""
+    file = results.FOLDER / "sweep_scaling.json"
+    if not file.exists():
+        return ""
+    found = json.loads(file.read_text())
+    engine, mean, simulated = found["engine"], found["mean"], found["simulated"]["200"]
+    engine_share = 100 * (simulated["makespan"] / simulated["makespan_without_engine"] - 1)
+    return f"""## On many machines
+
+A sweep of {simulated["models"]} models over 200 workers (`trueport sweep --on dask=tcp://…`), where one model in a
+hundred loses its worker, was simulated with the times of these models ({mean:.1f} s on average, with the start of a process
+that imports torch) and the engine's own cost, which was measured: {1000 * engine["seconds_a_task"]:.1f} ms of the
+scheduler's process for a model. It takes {simulated["makespan"] / 60:.0f} minutes. The engine makes it
+{engine_share:.2f} % longer, and {100 * simulated["lost"] / simulated["useful"]:.2f} % of the work is done twice.
+The scheduler's process grows by {engine["memory_a_task"] * simulated["models"] / 2**20:.0f} MB for the futures. What
+breaks first is the scheduler's one core, at about {mean / engine["seconds_a_task"]:.0f} workers
+([sweep_scaling.md](../benchmarks/results/sweep_scaling.md))."""
 
 
 def _faithful(ours: Mapping[str, ZooRow]) -> str:
