@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks import children, results
-from benchmarks.judge import Inputs, Judgement, Subject, Verdict, eager_answers, judge
+from benchmarks.judge import Inputs, Judgement, Subject, Verdict, eager_answers, judge, judge_file, references_of
 from benchmarks.leaves import named_leaves
 from benchmarks.runtime import OnnxModel
 from benchmarks.zoo import models
@@ -47,6 +47,8 @@ class ZooRow:
     onnx_ms: float = 0.0
     verified: str = ""
     """What `trueport verify` says of a peer's file."""
+    confirmed: str = ""
+    """What the judge sees at the counterexample that it shows; '' where it sees nothing."""
     build_seconds: float = 0.0
     commit: str = ""
     """Of the code that made the row: a long run is made in parts."""
@@ -76,11 +78,12 @@ def judge_model(name: str, exporter: str, limit: float, *, folder: Path, phase: 
     if judged.verdict is Verdict.SILENT and _only_rounding(subject, path):
         judged = replace(judged, verdict=Verdict.FAITHFUL, detail=f"{ROUNDING}: {judged.detail}")
     eager, onnx = _latency(subject, path) if judged.verdict is Verdict.FAITHFUL else (0.0, 0.0)
-    verified = ""
+    row = replace(row, judgement=judged, eager_ms=eager, onnx_ms=onnx)
     if exporter != "trueport" and path.exists():
         phase("verify")
-        verified = _verified(subject, path)
-    return replace(row, judgement=judged, eager_ms=eager, onnx_ms=onnx, verified=verified)
+        said, confirmed = _verified(subject, path, folder / "counterexample")
+        row = replace(row, verified=said, confirmed=confirmed)
+    return row
 
 
 def _built(name: str) -> tuple[Subject | None, ZooRow]:
@@ -193,17 +196,32 @@ def _latency(subject: Subject, path: Path) -> tuple[float, float]:
     return round(min(eager) * 1e3, 3), round(min(onnx) * 1e3, 3)
 
 
-def _verified(subject: Subject, path: Path) -> str:
-    """What `trueport verify` says of another exporter's file: '' where it agrees with eager."""
+def _verified(subject: Subject, path: Path, kept: Path) -> tuple[str, str]:
+    """What `trueport verify` says of another exporter's file, and what the judge says of the input that it shows."""
     import trueport
 
     args, kwargs = copy.deepcopy(subject.inputs)
+    model, shapes = copy.deepcopy(subject.model), subject.dynamic_shapes
     try:
-        report = trueport.verify(
-            path, copy.deepcopy(subject.model), args, kwargs=kwargs, dynamic_shapes=subject.dynamic_shapes
-        )
+        report = trueport.verify(path, model, args, kwargs=kwargs, dynamic_shapes=shapes, counterexample=kept)
     except trueport.ExportError as refused:
         first = refused.diagnostics[0]
-        return f"no verdict: {first.code} {first.message}"
-    first = next(iter(report.errors), None)
-    return "agrees" if first is None else f"{first.code} {' | '.join([first.message, *first.seen])}"[:500]
+        return f"no verdict: {first.code} {first.message}", ""
+    found = next(iter(report.errors), None)
+    if found is None:
+        return "agrees", ""
+    return f"{found.code} {' | '.join([found.message, *found.seen])}"[:500], _confirmed(subject, path, kept)
+
+
+def _confirmed(subject: Subject, path: Path, kept: Path) -> str:
+    """The judge's own comparison at the counterexample; '' where there is none, or it sees no difference."""
+    data = kept / "counterexample.npz"
+    if not data.is_file():
+        return ""
+    with np.load(data) as saved:
+        given = {name: saved[f"in.{name}"] for name in subject.inputs[1] if f"in.{name}" in saved.files}
+    if set(given) != set(subject.inputs[1]) or subject.inputs[0]:
+        return ""
+    shown = replace(subject, inputs=((), {name: torch.from_numpy(array) for name, array in given.items()}), more=())
+    verdict, detail = judge_file(path, shown, references_of(shown))
+    return detail if verdict in (Verdict.SILENT, Verdict.INVALID) and not _only_rounding(shown, path) else ""

@@ -63,7 +63,7 @@ def test_rounding_is_no_difference_and_a_wrong_number_is_one(tmp_path: Path) -> 
 def test_the_page_tells_the_failures_first() -> None:
     good = ZooRow(Judgement(Verdict.FAITHFUL, cpu_seconds=1.0), how="A, 0.1M", inputs=6, eager_ms=2.0, onnx_ms=1.0)
     bad = ZooRow(Judgement(Verdict.DIAGNOSED, "a size | is frozen", "b/b.py:3", "TP301"))
-    wrong = ZooRow(Judgement(Verdict.SILENT, "input 2: differs"), verified="TP805 differs")
+    wrong = ZooRow(Judgement(Verdict.SILENT, "input 2: differs"), verified="TP805 differs", confirmed="")
     none = ZooRow(None, "no small transformers:c runs in eager: <ValueError>")
     found = {
         "transformers:a": {"trueport": good, "dynamo": wrong},

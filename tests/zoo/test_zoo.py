@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from trueport.cli.request import read_request
 from trueport.errors import UsageError
+from trueport.sweeping import Entry
 from trueport.zoo import build, is_named
 from trueport.zoo.plans import CallPlan, Slot
 from trueport.zoo.shrinking import shrunk
@@ -89,6 +91,14 @@ def test_the_command_line_takes_a_name() -> None:
     assert list(given.options["kwargs"] or {}) + list(given.args) and given.model is given.given
     with pytest.raises(UsageError, match="the name of the model alone"):
         read_request(target="transformers:bert", inputs=(), dims=("S=2..16",), **said)
+
+
+def test_another_version_of_the_library_is_another_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry(target="transformers:llama")
+    before = entry.key({})
+    newer = SimpleNamespace(version="999.0")
+    monkeypatch.setattr("trueport.sweeping.entries.distributions", lambda name: iter([newer]))
+    assert entry.key({}) != before
 
 
 def test_pictures_of_timm() -> None:
