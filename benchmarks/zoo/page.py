@@ -47,56 +47,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def page(found: Found, members: Mapping[str, Sequence[str]]) -> str:
     ours = {name: of["trueport"] for name, of in found.items() if "trueport" in of}
-    parts = [
-        INTRO,
-        _counts(ours, members),
-        _not_faithful(ours),
-        _causes(ours),
-        _peers(found),
-        _scaling(),
-        _faithful(ours),
-    ]
+    parts = [INTRO, _counts(found, members), _not_faithful(ours), _causes(ours), _peers(found)]
+    parts += [_not_run(found), _scaling(), _faithful(ours)]
     commits = Counter(row.commit for row in ours.values() if row.commit)
     where = ", ".join(f"{key} {value}" for key, value in results.circumstances().items() if key != "commit")
     parts.append(f"{where}; commits {', '.join(f'{commit} ({count})' for commit, count in commits.most_common())}")
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _counts(ours: Mapping[str, ZooRow], members: Mapping[str, Sequence[str]]) -> str:
+def _counts(found: Found, members: Mapping[str, Sequence[str]]) -> str:
     rows = []
     for part, names in members.items():
-        done = [ours[name] for name in names if name in ours]
-        judged = [row.judgement for row in done if row.judgement is not None]
+        built = [_runs(found.get(name, {})) for name in names]
+        tried = [found[name]["trueport"].judgement for name in names if "trueport" in found.get(name, {})]
+        judged = [one for one in tried if one is not None]
         verdicts = Counter(one.verdict for one in judged)
         share = f"{100 * verdicts[Verdict.FAITHFUL] / len(judged):.1f} %" if judged else ""
-        not_run = sum(row.judgement is None for row in done)
-        rows.append(
-            [
-                WHO[part],
-                len(names),
-                len(names) - len(done),
-                not_run,
-                len(judged),
-                *(verdicts[each] for each in Verdict),
-                share,
-            ]
-        )
+        eager = [built.count(each) for each in (True, False)]
+        rows.append([WHO[part], len(names), *eager, len(judged), *(verdicts[each] for each in Verdict), share])
     header = [
         "",
         "all",
-        "not yet tried",
-        "no small one runs in eager",
-        "run by eager",
+        "eager runs",
+        "does not run",
+        "exported",
         *(each.value for each in Verdict),
-        "faithful",
+        "of these faithful",
     ]
     return f"""{results.table(header, rows)}
 
 *Diagnosed*: refused, at a line of the library and with a reason. *Refused*: without a line. *Silent*: a file that gives
 something else than eager, without a word. *Invalid*: a file that does not run. *Crashed*: it died, or used up its time.
-The order of the run is drawn by lot, so what is done is a fair sample of each part.
+The order of the run is drawn by lot, so what was exported until now is a fair sample of each part.
 {len(folders_without_model())} further folders of transformers hold no network of their own: tokenizers, and other
 names of models that are here."""
+
+
+def _runs(of: Mapping[str, ZooRow]) -> bool | None:
+    """Whether a small one runs in eager; None: not tried."""
+    if any(row.judgement is not None or not row.why for row in of.values()):
+        return True
+    return False if of else None
 
 
 def _not_faithful(ours: Mapping[str, ZooRow]) -> str:
@@ -121,14 +112,14 @@ def _causes(ours: Mapping[str, ZooRow]) -> str:
         [len(names), code, at, _cell(why), _cell(", ".join(names), 160)]
         for (code, at, why), names in sorted(by_cause.items(), key=lambda item: -len(item[1]))
     ]
-    text = "## By cause\n\n" + results.table(["models", "code", "line", "why", "which"], rows)
-    none = {name: row.why for name, row in ours.items() if row.judgement is None}
-    if none:
-        listed = [[name, _cell(why.partition("runs in eager: ")[2] or why)] for name, why in sorted(none.items())]
-        text += "\n\n## What no small configuration of ours makes eager run\n\n" + results.table(
-            ["model", "why"], listed
-        )
-    return text
+    return "## By cause\n\n" + results.table(["models", "code", "line", "why", "which"], rows)
+
+
+def _not_run(found: Found) -> str:
+    none = {name: next(row.why for row in of.values() if row.why) for name, of in found.items() if _runs(of) is False}
+    rows = [[name, _cell(why.partition("runs in eager: ")[2] or why)] for name, why in sorted(none.items())]
+    title = "## What no small configuration of ours makes eager run"
+    return f"{title}\n\n{results.table(['model', 'why'], rows)}" if rows else ""
 
 
 def _peers(found: Found) -> str:
@@ -155,9 +146,9 @@ def _peers(found: Found) -> str:
     return f"""## torch.onnx.export(dynamo=True) beside it
 
 {len(rows)} of them, drawn by lot (seed 18), with the same free sizes; on the judge's own inputs {told}. `trueport
-verify` was given each file that was written, and searched further. An accusation is printed only where the judge, which has no
-code of trueport, sees the difference as well, on its own inputs or at the one that verify shows: {len(wrong)} files.
-{doubtful} more were accused and not confirmed, {missed} are wrong and were not accused.
+verify` was given each file that was written, and searched further. An accusation is printed only where the judge, which
+has no code of trueport, sees the difference as well, on its own inputs or at the one that verify shows: {len(wrong)}
+files. {doubtful} more were accused and not confirmed, {missed} are wrong and were not accused.
 
 {results.table(["model", "the judge", "trueport verify"], wrong)}
 

@@ -72,7 +72,7 @@ def test_the_page_tells_the_failures_first() -> None:
     }
     text = page(found, {"transformers": ["transformers:a", "transformers:b", "transformers:c", "transformers:d"]})
     counts = next(line for line in text.splitlines() if "one of each model folder" in line)
-    assert [cell.strip() for cell in counts.split("|")[2:-1]] == "4|1|1|2|1|1|0|0|0|0|50.0 %".split("|")
+    assert [cell.strip() for cell in counts.split("|")[2:-1]] == "4|2|1|2|1|1|0|0|0|0|50.0 %".split("|")
     assert text.index("b/b.py:3") < text.index("A, 0.1M") and "a size / is frozen" in text
     assert "1 of them" in text and "1 silent" in text and "&lt;ValueError>" in text
 
