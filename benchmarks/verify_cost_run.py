@@ -81,7 +81,7 @@ def _built(build: Callable[[], tuple[nn.Module, tuple[Any, ...], Any]]) -> Given
 
 
 def _zoo(name: str) -> Given:
-    from benchmarks import zoo_models
+    from benchmarks.zoo import models as zoo_models
 
     subject: Subject = zoo_models.build(name)
     return subject.model, *subject.inputs, subject.dynamic_shapes

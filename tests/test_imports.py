@@ -31,6 +31,7 @@ ALLOWED["report"] = {"temporary", "source", "diagnostics", "report"}
 ALLOWED["fix"] = {"temporary", "source", "diagnostics", "errors", "report", "fix"}
 ALLOWED["fix/portable"] = {*PIPELINE, "fix", "torch_internals"}
 ALLOWED["inspection"] = {"source", "diagnostics", "errors", "report", "inspection"}
+ALLOWED["zoo"] = {"source", "diagnostics", "errors", "load", "zoo"}
 ALLOWED["versions"] = {"source", "diagnostics", "errors", "versions"}
 ALLOWED["torch_internals"] = {"torch_internals", "versions"}
 

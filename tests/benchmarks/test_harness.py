@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from benchmarks import children, exporters, zoo_models
+from benchmarks import children, exporters
 from benchmarks.bench import report
 from benchmarks.bench_run import Sample
 from benchmarks.children import HarnessError
@@ -21,6 +21,7 @@ from benchmarks.compare import differences
 from benchmarks.exporters import Request, legacy_axes, read_refusal
 from benchmarks.judge import Judgement, Subject, Verdict, eager_answers, judge
 from benchmarks.leaves import flatten, named_leaves
+from benchmarks.zoo import models as zoo_models
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.errors import ExportError
 from trueport.source import Place, Where

@@ -6,8 +6,12 @@ not of the machine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,5 +77,45 @@ def test_a_killed_worker_loses_nothing(client: Any, tmp_path: Path) -> None:
     rows = sweep(entries(5), tmp_path, executor=client.get_executor(pure=False), tell=kill)
     assert killed
     assert [row.outcome for row in rows] == [Outcome.USAGE] * 5
+    after = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()}
+    assert before.items() <= after.items()  # what was finished was not run again
+
+
+@contextlib.contextmanager
+def running(role: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A scheduler or a worker as people start them. Both are gone afterwards."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{role}", "--no-dashboard", *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_restarted_scheduler_loses_nothing(tmp_path: Path) -> None:
+    """It forgets all that was handed out. What was done is in the rows, and the rest is handed out again."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address, before = f"tcp://127.0.0.1:{port}", dict[str, int]()
+    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", str(port))
+    worker = ("worker", address, "--nthreads", "1", "--no-nanny")
+
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(running(*scheduler))
+        stack.enter_context(running(*worker))
+        client = stack.enter_context(distributed.Client(address, timeout=120))
+
+        def restart(progress: engine.SweepProgress) -> None:
+            if progress.done and not before:
+                first.kill()
+                first.wait()
+                before.update({file.name: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()})
+                stack.enter_context(running(*scheduler))
+                stack.enter_context(running(*worker))  # one whose scheduler is gone ends
+
+        rows = sweep(entries(4), tmp_path, executor=client.get_executor(pure=False), tell=restart)
+    assert before
+    assert [row.outcome for row in rows] == [Outcome.USAGE] * 4
     after = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()}
     assert before.items() <= after.items()  # what was finished was not run again

@@ -128,9 +128,11 @@ def read_request(
     refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
-    from trueport.load.targets import load_target, load_weights
+    from trueport.load.targets import Target, load_target, load_weights
+    from trueport.zoo import build, is_named
 
-    loaded = load_target(target)
+    named = build(target) if is_named(target) else None
+    loaded = load_target(target) if named is None else Target(named.model, target, named.model)
     given = loaded.given
     if weights is not None:
         load_weights(loaded.model, weights)
@@ -146,12 +148,17 @@ def read_request(
         common["optimize"] = optimize
     if functions:
         common["functions"] = True
+    by_itself = named is not None or loaded.example_inputs is not None
+    if not inputs and by_itself and ranges:
+        source = "example_inputs(), whose sizes have no names" if named is None else "the name of the model alone"
+        raise usage_error(
+            f"--dim names {_listed(ranges)}, but the inputs come from {source}",
+            fix="give the inputs with -i, as in -i x:BxS",
+        )
+    if not inputs and named is not None:
+        told = {"kwargs": named.kwargs, "dynamic_shapes": named.dynamic_shapes}
+        return Request(loaded.model, named.args, {**common, **told}, given)
     if not inputs and loaded.example_inputs is not None:
-        if ranges:
-            raise usage_error(
-                f"--dim names {_listed(ranges)}, but the inputs come from example_inputs(), whose sizes have no names",
-                fix="give the inputs with -i, as in -i x:BxS",
-            )
         args, kwargs = loaded.example_inputs
         return Request(loaded.model, args, {**common, "kwargs": kwargs}, given)
     parsed = parse_inputs(inputs, ranges, loaded.model)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
+from queue import SimpleQueue
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
@@ -25,6 +28,9 @@ from trueport.sweeping.work import run_entry
 MOST_LOSSES = 3
 """How often the worker of a model may be lost before the model itself is taken to be the reason."""
 
+MOST_TOLD = 16
+"""Names in what is told of a run's progress."""
+
 
 @dataclass
 class SweepProgress:
@@ -35,7 +41,7 @@ class SweepProgress:
     kept: int = 0
     """Rows of an earlier run."""
     running: tuple[str, ...] = ()
-    """What was handed out and is not done; on a cluster some of it still waits."""
+    """Some of what was handed out and is not done; on a cluster some of it still waits."""
 
 
 Tell = Callable[[SweepProgress], None]
@@ -117,23 +123,25 @@ class _Work:
     entries: dict[str, Entry] = field(default_factory=dict)
     losses: dict[str, int] = field(default_factory=dict)
 
+    done: SimpleQueue[Future[SweepRow]] = field(default_factory=SimpleQueue)
+    """As they end. To wait for any of ten thousand futures takes the lock of each, every time."""
+
     @property
     def running(self) -> tuple[str, ...]:
-        return tuple(self.entries[key].name for key in self.futures.values())
+        return tuple(self.entries[key].name for key in islice(self.futures.values(), MOST_TOLD))
 
     def run(self, entries: Mapping[str, Entry], at_once: int | None) -> Iterator[tuple[str, SweepRow]]:
         """`at_once`: how many to hand out at a time; None: all, and the executor has its own order."""
-        self.entries, left = dict(entries), list(entries)
+        self.entries, left = dict(entries), deque(entries)
         while left or self.futures:
             while left and (at_once is None or len(self.futures) < at_once):
-                self._submit(left.pop(0))
-            done, _ = wait(self.futures, return_when=FIRST_COMPLETED)
-            for future in done:
-                key = self.futures.pop(future)
-                if (row := self._row(key, future)) is not None:
-                    yield key, row
-                else:
-                    left.append(key)
+                self._submit(left.popleft())
+            future = self.done.get()
+            key = self.futures.pop(future)
+            if (row := self._row(key, future)) is not None:
+                yield key, row
+            else:
+                left.append(key)
 
     def _submit(self, key: str) -> None:
         try:
@@ -141,6 +149,7 @@ class _Work:
         except RuntimeError as ended:  # a pool whose process died takes nothing more
             raise UsageError([_lost(ended)]) from None
         self.futures[future] = key
+        future.add_done_callback(self.done.put)
 
     def _row(self, key: str, future: Future[SweepRow]) -> SweepRow | None:
         """None: the worker was lost, and the model is to be run again."""

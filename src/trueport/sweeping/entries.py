@@ -14,6 +14,9 @@ name = "small"
 target = "mypackage.zoo:make_small"
 weights = "small.safetensors"
 options = ["--thorough"]           # any flag of `trueport export`
+
+[[model]]
+target = "transformers:llama"      # or transformers:LlamaForCausalLM, timm:resnet50: small, with inputs by itself
 """
 
 from __future__ import annotations
@@ -26,11 +29,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.errors import UsageError
+from trueport.zoo import is_named
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _OF_A_LIST = ("inputs", "dims", "constants", "options", "exclude")
@@ -62,7 +67,10 @@ class Entry:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:20]
 
     def _content(self) -> str | None:
-        """The source, where the target is a file: an edited model is another one."""
+        """The source, where the target is a file: an edited model is another one. A library's model, by its version."""
+        if is_named(self.target):
+            library = self.target.partition(":")[0]
+            return next((each.version for each in distributions(name=library)), None)
         file = Path(self.folder, self.target.rpartition(":")[0])
         return hashlib.sha256(file.read_bytes()).hexdigest() if file.suffix == ".py" and file.is_file() else None
 

@@ -1,4 +1,4 @@
-"""Nine architectures of `transformers` with random weights and tiny configurations; nothing is downloaded.
+"""Architectures by name. Nine of `transformers` are written by hand, with random weights and tiny configurations.
 
 Each builder returns a subject for the judge: the example, other sizes, and padded masks. Sizes are declared as a user
 of a language model would: batch and sequence free from 1, the sequence up to what the positions allow.
@@ -17,8 +17,10 @@ import torch
 from torch.export import Dim
 
 from benchmarks.judge import Inputs, Subject
+from trueport.zoo import build as make
+from trueport.zoo import is_named
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "zoo"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "zoo"
 """Architectures of transformers, timm and torchvision; each comes with other values, sizes and padded masks."""
 if SHARED.is_dir() and importlib.util.find_spec("torchvision") is not None:
     sys.path.insert(0, str(SHARED))
@@ -191,6 +193,8 @@ def whisper() -> Subject:
 
 def build(name: str) -> Subject:
     """The weights depend on the name only, so that every process builds the same model."""
+    if is_named(name):
+        return _named(name)
     if name not in ZOO:
         return _shared(name)
     torch.manual_seed(sum(name.encode()))
@@ -201,6 +205,13 @@ def build(name: str) -> Subject:
                 # The libraries start so close to zero that a wrong mask would stay below the tolerance.
                 weight.normal_(std=0.2)
     return subject
+
+
+def _named(name: str) -> Subject:
+    """Made by trueport's own builder; what it is judged by is not."""
+    made = make(name)
+    own = str(Path(sys.modules[name.partition(":")[0]].__file__ or "").parent)
+    return Subject(name, made.model, (made.args, made.kwargs), made.more, made.dynamic_shapes, own)
 
 
 def shared_names() -> list[str]:
