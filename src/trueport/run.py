@@ -176,7 +176,12 @@ class Run:
         if self.options.verify:
             warm_up()
         examined = self._examine()
-        attempt = self._attempt(examined)
+        try:
+            attempt = self._attempt(examined)
+        except NotCaptured as refused:
+            if not any(isinstance(finding, OurFault) for finding in refused.diagnostics):
+                raise
+            attempt = self._as_eager_is_told(refused, examined)
         if attempt.failed and library_decisions(attempt.graph):
             attempt = self._better_with_libraries(attempt, examined)
         return attempt.carried()
@@ -190,9 +195,9 @@ class Run:
 
     # The ways through the stages
 
-    def _attempt(self, examined: Examined, libraries: bool = False) -> Attempt:
+    def _attempt(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Attempt:
         """capture ► judge ► lower ► optimise ► verify. What stands in the way of a check is told all at once."""
-        graph = self._capture(examined, libraries)
+        graph = self._capture(examined, libraries, exporting)
         judged = self._judge(graph, examined)
         lowered = self._lower(graph)
         found = (*examined.diagnostics, *written_out(graph), *judged.diagnostics)
@@ -258,6 +263,16 @@ class Run:
             evidence.withdraw()
         return again
 
+    def _as_eager_is_told(self, refused: NotCaptured, examined: Examined) -> Attempt:
+        """Once more, with eager's answer for code that asks whether it is being exported: a library may have another
+        way for exports, and that is no way at all for this model. Where it is not the cause, both are told."""
+        try:
+            return self._attempt(examined, exporting=False)
+        except NotCaptured as again:
+            lines = {finding.where for finding in again.diagnostics if finding.is_error}
+            more = [finding for finding in refused.diagnostics if finding.is_error and finding.where not in lines]
+            raise NotCaptured([*again.diagnostics, *more], again.rewritten) from again.__cause__
+
     def _look_further(self, examined: Examined) -> Iterator[Diagnostic]:
         """What else stands in the way of a model that eager runs and that is refused already: who mends it wants to
         know all of it at once. A line that has an error needs no second one, and a fault of ours may be a consequence.
@@ -283,10 +298,10 @@ class Run:
             raise ExportError([*examined.diagnostics, *more])
         return examined
 
-    def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
+    def _capture(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Graph:
         with self.watch.stage("capture"), uncollected():
             try:
-                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries)
+                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries, exporting=exporting)
             except ExportError as refused:
                 found = [*examined.diagnostics, *placed(refused)]
                 raise NotCaptured(found, refused.rewritten) from refused.__cause__
