@@ -18,6 +18,7 @@ import functools
 import gc
 import itertools
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,7 +60,7 @@ from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumed.judge import judge_trace
-from trueport.verify.assumed.sizes import TraceJudged
+from trueport.verify.assumed.sizes import TraceJudged, Way
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
 from trueport.verify.options import FEW, Options
@@ -307,8 +308,19 @@ class Run:
                 raise NotCaptured(found, refused.rewritten) from refused.__cause__
 
     def _judge(self, graph: Graph, examined: Examined) -> TraceJudged:
+        state = Snapshot(self.job.model)
+
+        def refuses(values: Sequence[object]) -> Way | None:
+            """Whatever eager raises, the input is none of the model's own."""
+            try:
+                with within(self._patience()):
+                    run_eager(self.job, values, before=state)
+            except Exception as error:  # noqa: BLE001  a model may raise anything
+                return (type(error), *((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)))
+            return None
+
         with self.watch.stage("judge"):
-            return judge_trace(graph, self.job, examined, self.options.state, self._accepts, self.options.verify)
+            return judge_trace(graph, self.job, examined, self.options.state, refuses, self.options.verify)
 
     def _lower(self, graph: Graph) -> Lowered:
         with self.watch.stage("lower"), uncollected():
@@ -357,15 +369,6 @@ class Run:
 
     def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
         return op in self.options.custom or is_leaf(op, complex_numbers)
-
-    def _accepts(self, values: Sequence[object]) -> bool:
-        """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
-        try:
-            with within(self._patience()):
-                run_eager(self.job, values)
-        except Exception:  # noqa: BLE001  a model may raise anything
-            return False
-        return True
 
     def _eager(self, job: Job, values: Sequence[object], graph: Graph, state: Snapshot | None = None) -> Any:
         with within(self._patience()):
