@@ -18,6 +18,7 @@ import functools
 import gc
 import itertools
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -61,7 +62,7 @@ from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumed.judge import judge_trace
-from trueport.verify.assumed.sizes import TraceJudged
+from trueport.verify.assumed.sizes import TraceJudged, Way
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported
 from trueport.verify.options import FEW, Options
@@ -180,7 +181,12 @@ class Run:
         if self.options.verify:
             warm_up()
         examined = self._examine()
-        attempt = self._attempt(examined)
+        try:
+            attempt = self._attempt(examined)
+        except NotCaptured as refused:
+            if not any(isinstance(finding, OurFault) for finding in refused.diagnostics):
+                raise
+            attempt = self._as_eager_is_told(refused, examined)
         if attempt.failed and library_decisions(attempt.graph):
             attempt = self._better_with_libraries(attempt, examined)
         return attempt.carried()
@@ -194,9 +200,9 @@ class Run:
 
     # The ways through the stages
 
-    def _attempt(self, examined: Examined, libraries: bool = False) -> Attempt:
+    def _attempt(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Attempt:
         """capture ► judge ► lower ► optimise ► verify. What stands in the way of a check is told all at once."""
-        graph = self._capture(examined, libraries)
+        graph = self._capture(examined, libraries, exporting)
         judged = self._judge(graph, examined)
         lowered = self._lower(graph)
         found = (*examined.diagnostics, *written_out(graph), *judged.diagnostics)
@@ -262,6 +268,16 @@ class Run:
             evidence.withdraw()
         return again
 
+    def _as_eager_is_told(self, refused: NotCaptured, examined: Examined) -> Attempt:
+        """Once more, with eager's answer for code that asks whether it is being exported: a library may have another
+        way for exports, and that is no way at all for this model. Where it is not the cause, both are told."""
+        try:
+            return self._attempt(examined, exporting=False)
+        except NotCaptured as again:
+            lines = {finding.where for finding in again.diagnostics if finding.is_error}
+            more = [finding for finding in refused.diagnostics if finding.is_error and finding.where not in lines]
+            raise NotCaptured([*again.diagnostics, *more], again.rewritten) from again.__cause__
+
     def _look_further(self, examined: Examined) -> Iterator[Diagnostic]:
         """What else stands in the way of a model that eager runs and that is refused already: who mends it wants to
         know all of it at once. A line that has an error needs no second one, and a fault of ours may be a consequence.
@@ -287,18 +303,31 @@ class Run:
             raise ExportError([*examined.diagnostics, *more])
         return examined
 
-    def _capture(self, examined: Examined, libraries: bool = False) -> Graph:
+    def _capture(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Graph:
         with self.watch.stage("capture"), uncollected():
             try:
                 calls = bool(self.options.functions)
-                return capture(self.job, self._is_leaf, self.options.state, libraries=libraries, calls=calls)
+                return capture(
+                    self.job, self._is_leaf, self.options.state, libraries=libraries, calls=calls, exporting=exporting
+                )
             except ExportError as refused:
                 found = [*examined.diagnostics, *placed(refused)]
                 raise NotCaptured(found, refused.rewritten) from refused.__cause__
 
     def _judge(self, graph: Graph, examined: Examined) -> TraceJudged:
+        state = Snapshot(self.job.model)
+
+        def refuses(values: Sequence[object]) -> Way | None:
+            """Whatever eager raises, the input is none of the model's own."""
+            try:
+                with within(self._patience()):
+                    run_eager(self.job, values, before=state)
+            except Exception as error:  # noqa: BLE001  a model may raise anything
+                return (type(error), *((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)))
+            return None
+
         with self.watch.stage("judge"):
-            return judge_trace(graph, self.job, examined, self.options.state, self._accepts, self.options.verify)
+            return judge_trace(graph, self.job, examined, self.options.state, refuses, self.options.verify)
 
     def _lower(self, graph: Graph) -> Lowered:
         with self.watch.stage("lower"), uncollected():
@@ -360,15 +389,6 @@ class Run:
 
     def _is_leaf(self, op: OpOverload, complex_numbers: bool) -> bool:
         return op in self.options.custom or is_leaf(op, complex_numbers)
-
-    def _accepts(self, values: Sequence[object]) -> bool:
-        """Whether eager runs on these values. Whatever it raises, the input is none of the model's own."""
-        try:
-            with within(self._patience()):
-                run_eager(self.job, values)
-        except Exception:  # noqa: BLE001  a model may raise anything
-            return False
-        return True
 
     def _eager(
         self, job: Job, values: Sequence[object], graph: Graph, state: Snapshot | None = None, closely: bool = True

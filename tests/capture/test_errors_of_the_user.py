@@ -55,6 +55,39 @@ class Interrupted(nn.Module):
         return x
 
 
+class Masked(nn.Module):
+    """The mask has another width than what it is added to: eager only runs where there is none."""
+
+    def forward(self, x):
+        mask = None if x.min() > 0 else (x > 0).to(x.dtype)
+        h = x[:, :2]
+        if mask is not None:
+            h = h + mask
+        return h * 2
+
+
+class MaskedOrNot(Masked):
+    def forward(self, x):
+        try:
+            return super().forward(x)
+        except RuntimeError:
+            return -x[:, :2]
+
+
+class MaskedByRows(nn.Module):
+    def forward(self, x):
+        if x.min() > 0:
+            return x @ torch.ones(4, 3)
+        return x.T @ torch.ones(7, 3)  # <- here
+
+
+class AnotherWayForExports(nn.Module):
+    """As libraries have them: eager never goes there, and this model could not."""
+
+    def forward(self, x):
+        return x.view(x.shape[0], 5) if torch.compiler.is_exporting() else x * 2
+
+
 def refused(model: nn.Module) -> Diagnostic:
     (found,) = trueport.check(model, (X,), dynamic_shapes={"x": {0: "n"}}).errors
     return found
@@ -88,3 +121,15 @@ def test_the_end_of_the_process_keeps_its_words() -> None:
 def test_an_interruption_is_nobodys_finding() -> None:
     with pytest.raises(KeyboardInterrupt):
         trueport.check(Interrupted(), (X,))
+
+
+@pytest.mark.parametrize("model", [Masked(), MaskedOrNot(), AnotherWayForExports()], ids=lambda m: type(m).__name__)
+def test_an_arm_that_an_operator_ends_is_one_that_raises(model: nn.Module) -> None:
+    report = trueport.check(model, (X,), dynamic_shapes={"x": {0: "n"}})
+    assert not report.errors
+    assert [found.code for found in report.diagnostics] == (["TP105"] if type(model) is Masked else [])
+
+
+def test_an_operator_that_only_some_sizes_end_is_told_at_its_line() -> None:
+    found = refused(MaskedByRows())
+    assert (found.code, found.where and found.where.line) == ("TP105", marked_line(MaskedByRows()))

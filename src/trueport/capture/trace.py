@@ -72,14 +72,16 @@ def capture(
     *,
     libraries: bool = False,
     calls: bool = False,
+    exporting: bool = True,
 ) -> Graph:
     """Trace the model of `job`. Raises ExportError where the trace cannot go on.
 
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
     torch would treat as special. With `libraries`, both sides are kept also of what an installed library decides by a
-    free size. With `calls`, it is noted by which call of which module each node came about.
+    free size. With `calls`, it is noted by which call of which module each node came about. Without `exporting`, code
+    that asks whether it is being exported is told what eager is told.
     """
-    with _ONE_AT_A_TIME, guard_of_no_thread():
+    with _ONE_AT_A_TIME, guard_of_no_thread(), saying_exporting(exporting):
         return _capture(job, is_leaf, state, sizes or {}, libraries, calls)
 
 
@@ -186,7 +188,6 @@ def _modes(tracer: Tracer) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for mode in (
-            saying_exporting(),
             nothing_to_disable(),
             size_oblivious(),
             quiet_fake_tensors(),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 
+from trueport.verify.calls.edges import Level
 from trueport.verify.calls.judging import Again, differing
 from trueport.verify.calls.kinds import Exactness
+from trueport.verify.calls.run import CallOutcome, _failed
+from trueport.verify.calls.trials import Trial
+from trueport.verify.runtime.sandbox import FailureKind, WorkerFailure
 
 
 def again_of(function: Callable[[torch.Tensor], torch.Tensor], operand: torch.Tensor) -> Again:
@@ -60,3 +65,18 @@ def test_an_infinite_number_is_one_whatever_its_other_part() -> None:
     assert differing(infinite, none, Exactness.SMOOTH, 0, again) is None  # by how a product is written
     assert differing(finite, none, Exactness.SMOOTH, 0, again_of(torch.clone, finite)) is not None
     assert differing(finite, infinite, Exactness.SMOOTH, 0, again_of(torch.clone, finite)) is not None
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "level"),
+    [
+        (0, FailureKind.REFUSES_INPUT, None),
+        (0, FailureKind.CRASH, Level.EXTREME),
+        (0, FailureKind.HANG, Level.ORDINARY),
+        (3, FailureKind.CRASH, Level.ORDINARY),
+    ],
+)
+def test_an_end_on_nothing_weighs_less(rows: int, kind: FailureKind, level: Level | None) -> None:
+    outcome = CallOutcome()
+    _failed(Trial({}, (torch.ones(rows),), Level.ORDINARY, "normal"), WorkerFailure(kind, "SIGSEGV"), outcome)
+    assert list(outcome.shown) == ([] if level is None else [level])

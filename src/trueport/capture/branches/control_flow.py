@@ -34,7 +34,7 @@ from trueport.capture.python import (  # noqa: F401  (they register themselves)
 from trueport.capture.python.builtin_functions import traced_builtin
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.places import calling_frame
-from trueport.capture.stops.raising import as_raised, catcher, refuse_if_caught
+from trueport.capture.stops.raising import OF_OPERATORS, as_raised, catcher, is_refused_by_eager, refuse_if_caught
 from trueport.capture.stops.refusals import refuse_endless
 from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
@@ -44,8 +44,6 @@ from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.torch_internals import from_functional
 from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
-
-_OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 
 
 class ControlFlow(Questions):
@@ -108,23 +106,28 @@ class ControlFlow(Questions):
     ) -> Arm:
         """An arm, with what is known because the test holds there, or does not."""
         with self.tracer.symbols.where(test, holds):
-            return self._fitting(lambda: self.trace_arm(arm, state, before, lambda value: known(value, test, holds)))
+            return self._fitting(lambda e: self.trace_arm(arm, state, before, lambda v: known(v, test, holds), e))
 
-    def _fitting(self, trace: Callable[[], Arm]) -> Arm:
+    def _fitting(self, trace: Callable[[bool], Arm]) -> Arm:
         """An arm; where an operator refuses the example's sizes, with others: the example does not come there.
 
-        `if y.sum() > 0 and x.shape[0] > 3: x[3]`
+        `if y.sum() > 0 and x.shape[0] > 3: x[3]`. Where eager refuses them all, it raises in this arm.
         """
         try:
-            return trace()
+            return trace(False)
         except RecursionError:
             raise
-        except _OF_OPERATORS:
-            shapes = self.tracer.symbols.shapes
+        except OF_OPERATORS as failure:
+            shapes, refusals = self.tracer.symbols.shapes, [is_refused_by_eager(failure)]
             for sizes in shapes.other_examples():
-                with shapes.shown(sizes), contextlib.suppress(*_OF_OPERATORS):
-                    return trace()
-            raise
+                with shapes.shown(sizes):
+                    try:
+                        return trace(False)
+                    except OF_OPERATORS as again:
+                        refusals.append(is_refused_by_eager(again))
+            if len(refusals) == 1 or not all(refusals):
+                raise
+            return trace(True)
 
     def _again(self) -> Callable[[], None]:
         """What a value on which the arms disagree does when it is used."""
@@ -144,10 +147,11 @@ class ControlFlow(Questions):
         state: BlockNames,
         before: tuple[Any, ...],
         in_arm: Callable[[Any], Any] = lambda v: v,
+        ends: bool = False,
     ) -> Arm:
         """Run an arm into a region of its own, note what it left behind, and undo that.
 
-        `in_arm` gives what a value is known to be where the arm runs.
+        `in_arm` gives what a value is known to be where the arm runs. `ends` where an operator ends it in eager, too.
         """
         world = World([*self.roots, *before, *state.look()], [arm], state.names)
         sharing = self.tracer.writes.sharing
@@ -158,7 +162,7 @@ class ControlFlow(Questions):
                 try:
                     traced.returned = in_arm(arm())
                 except Exception as failure:
-                    traced.raised = as_raised(failure, self.tracer.places)
+                    traced.raised = failure if ends else as_raised(failure, self.tracer.places)
                     if traced.raised is None:
                         raise
                 traced.after = tuple(in_arm(value) for value in state.get())

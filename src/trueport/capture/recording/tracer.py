@@ -30,6 +30,7 @@ from trueport.capture.recording.writes import Writes
 from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.failures import Swallowed, untranslated
 from trueport.capture.stops.places import Places
+from trueport.capture.stops.raising import OF_OPERATORS, refused_by_eager
 from trueport.capture.values.disagreement import Disagreement
 from trueport.decompositions.accepted import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.decompositions.arguments import flat, mapped
@@ -323,6 +324,10 @@ class Tracer:
         try:
             with self.symbols.fake_mode, symbolic_kernels():
                 return results_of(op)(*args, **kwargs)
+        except OF_OPERATORS as failure:
+            if len(self.regions) > 1:
+                refused_by_eager(failure, op, args, kwargs)
+            raise
         finally:
             self.asking = False
 

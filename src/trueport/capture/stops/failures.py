@@ -19,7 +19,7 @@ import traceback
 from types import TracebackType
 
 from trueport.capture.stops.places import Places
-from trueport.capture.stops.raising import reads_unbound
+from trueport.capture.stops.raising import is_refused_by_eager, reads_unbound
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import held_disagreement
@@ -139,6 +139,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             place=place,
             label="a size is known only when the model runs",
             fix="say what it is: torch._check(y.shape[0] == 1); or write what it is: x[t].unsqueeze(0) for x[t:t + 1]",
+        )
+    if is_refused_by_eager(failure) is False:
+        return ArmDropped(
+            message=f"eager comes here with some sizes only, and would raise with the others: {_first_line(text)}",
+            place=place,
+            severity=Severity.ERROR,
+            label="raises or not, by a free size",
+            fix="do not declare that size free, or decide by it with `if` before this line",
         )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",

@@ -5,13 +5,19 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
+import itertools
 import linecache
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, NoReturn
 
+import sympy
+import torch
+
 from trueport.capture.stops.places import Places
+from trueport.decompositions.arguments import flat, mapped
 from trueport.diagnostics.base import Label, Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.errors import refusal
@@ -20,6 +26,15 @@ from trueport.rewrite.running.asking import UNBOUND
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 from trueport.source.around import attempts_around, attempts_in, error_names, loops_around
+from trueport.torch_internals import OpOverload, outside_all_modes
+from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic
+
+OF_OPERATORS = (IndexError, RuntimeError, ValueError)
+"""What an operator raises that refuses its operands."""
+_NEAR, _FAR, _MOST_SIZES = 14, 130, 6000
+"""Up to which size each is tried before an operator is said to refuse all, and how many calls that may take."""
+_LARGEST = 4096
+"""Where a number beyond this is among the operands (`x[5000]`), the sizes that it asks for are not tried."""
 
 
 def as_raised(failure: Exception, places: Places) -> Exception | None:
@@ -27,6 +42,47 @@ def as_raised(failure: Exception, places: Places) -> Exception | None:
     if reads_unbound(failure, places):
         return UnboundLocalError("a name is read before it is assigned")
     return failure if _is_users_raise(failure, places) else None
+
+
+def refused_by_eager(failure: Exception, op: OpOverload, args: Any, kwargs: Mapping[str, Any]) -> None:
+    """Note on the error of an operator whether its kernel refuses such tensors for all open sizes, or for some."""
+    found = [part for part in flat((args, *kwargs.values())) if isinstance(part, torch.Tensor) or is_number(part)]
+    numbers: list[Any] = [
+        each for part in found for each in (part.shape if isinstance(part, torch.Tensor) else (part,))
+    ]
+    plain = {abs(each) for each in numbers if isinstance(each, int)}
+    unknown = {expr_of(each) for each in numbers if is_symbolic(each)}
+    near = range(_NEAR if len(unknown) > 1 else _FAR)
+    tried = {*near, *(each + step for each in plain for step in (0, 1)), *(a * b for a in plain for b in plain)}
+    if max(plain, default=0) > _LARGEST or len(tried) ** len(unknown) > _MOST_SIZES:
+        return
+    combined = (dict(zip(unknown, sizes, strict=True)) for sizes in itertools.product(tried, repeat=len(unknown)))
+    with suppress(Exception):  # an operator that fails in another way tells nothing
+        answers = {_runs(op, args, kwargs, sizes, type(failure)) for sizes in combined}
+        failure.tp_refused = None if False not in answers else True not in answers  # type: ignore[attr-defined]
+
+
+def _runs(
+    op: OpOverload, args: Any, kwargs: Mapping[str, Any], sizes: Mapping[sympy.Basic, int], error: type[Exception]
+) -> bool:
+    """Whether a kernel takes zeros of these sizes. They are all one zero."""
+
+    def real(part: Any) -> Any:
+        if isinstance(part, torch.Tensor):
+            return torch.zeros((), dtype=part.dtype).expand([real(size) for size in part.shape])
+        return sizes[expr_of(part)] if is_symbolic(part) else part
+
+    try:
+        with outside_all_modes():
+            op(*mapped(args, real), **{name: mapped(value, real) for name, value in kwargs.items()})
+    except error:
+        return False
+    return True
+
+
+def is_refused_by_eager(failure: Exception) -> bool | None:
+    """True where eager raises this, too, for all sizes; False where it does for some; None where nobody knows."""
+    return getattr(failure, "tp_refused", None)
 
 
 def fail(kind: type[Exception]) -> NoReturn:

@@ -8,18 +8,18 @@ from trueport.capture.effects.state import StateMode
 from trueport.capture.graph import Graph
 from trueport.examine import Examined
 from trueport.load.job import Job
-from trueport.verify.assumed.sizes import Accepts, TraceJudged, judge_sizes
+from trueport.verify.assumed.sizes import Refuses, TraceJudged, judge_sizes
 from trueport.verify.assumed.state import judge_state
 
 
 def judge_trace(
-    graph: Graph, job: Job, examined: Examined, choice: StateMode, accepts: Accepts, verified: bool
+    graph: Graph, job: Job, examined: Examined, choice: StateMode, refuses: Refuses, verified: bool
 ) -> TraceJudged:
     """What is to be told of a trace: its own findings, as far as eager confirms them, and what it assumed about sizes.
 
-    `accepts` runs eager on one value per leaf and says whether it raised. What only verification can settle is left
+    `refuses` runs eager on one value per leaf and says where it raised. What only verification can settle is left
     alone where there will be none (`verified`).
     """
     found = judge_state(graph.diagnostics, job, examined, choice)
-    judged = judge_sizes(graph, job, accepts, verified)
+    judged = judge_sizes(graph, job, refuses, verified)
     return replace(judged, diagnostics=(*found, *judged.diagnostics))

@@ -9,8 +9,9 @@ show on exactly those sizes that the decision made no difference.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import sympy
 from sympy.printing.precedence import PRECEDENCE
@@ -30,7 +31,9 @@ from trueport.torch_internals.expressions import truth_at, with_sizes
 from trueport.verify.inputs.draw import draw
 
 Sizes = Mapping[str, int]
-Accepts = Callable[[Sequence[object]], bool]
+Way: TypeAlias = tuple[object, ...]
+"""The lines that led to an error, and its class."""
+Refuses = Callable[[Sequence[object]], Way | None]
 
 _TRIES_PER_SIZE = 3
 _SIZES_TRIED = 4
@@ -56,12 +59,12 @@ class TraceJudged:
         return not any(_is_broken(relation, self.symbols, sizes) for relation in self.relations)
 
 
-def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True, seed: int = 0) -> TraceJudged:
-    """Settle every assumption of the trace. `accepts` runs eager on one value per leaf and says whether it raised.
+def judge_sizes(graph: Graph, job: Job, refuses: Refuses, verified: bool = True, seed: int = 0) -> TraceJudged:
+    """Settle every assumption of the trace. `refuses` runs eager on one value per leaf and says where it raised.
 
     What only verification can settle is left alone where there will be none.
     """
-    court = _Court(graph, job, accepts, verified, seed)
+    court = _Court(graph, job, refuses, verified, seed)
     for assumption in decisions_on_numbers(graph):
         court.settle_number(assumption)
     for judged in judge(graph):
@@ -76,13 +79,15 @@ def judge_sizes(graph: Graph, job: Job, accepts: Accepts, verified: bool = True,
 
 
 class _Court:
-    def __init__(self, graph: Graph, job: Job, accepts: Accepts, verified: bool, seed: int) -> None:
-        self._graph, self._job, self._accepts, self._verified, self._seed = graph, job, accepts, verified, seed
+    def __init__(self, graph: Graph, job: Job, refuses: Refuses, verified: bool, seed: int) -> None:
+        self._graph, self._job, self._refuses, self._verified, self._seed = graph, job, refuses, verified, seed
         self._values = [leaf.value for leaf in job.leaves]
         self._example = sizes_in(job.leaves, self._values)
         self._free = {size.name: size for size in job.free_sizes}
         self._tied = tied_sizes(graph)
         self._known: dict[tuple[tuple[str, int], ...], bool] = {}
+        self._by_sizes: set[Way] = set()
+        """Where eager raised for all values that were tried with some sizes: other sizes need no other values there."""
         self._said: set[tuple[object, ...]] = set()
         self.diagnostics: list[Diagnostic] = []
         self.must_try: list[Sizes] = []
@@ -144,7 +149,7 @@ class _Court:
         if broken_by is None:
             self.say(_number_frozen(self._graph, assumption))
             return
-        accepted = [values for numbers in broken_by if self._accepts(values := self._with(numbers))]
+        accepted = [values for numbers in broken_by if not self._refuses(values := self._with(numbers))]
         if accepted and (isinstance(assumption.expr, sympy.Eq) or not self._verified):
             self.say(_number_frozen(self._graph, assumption))
         self.must_try_values += accepted[:_NUMBERS_PER_DECISION]
@@ -174,8 +179,22 @@ class _Court:
         key = tuple(sorted(sizes.items()))
         if key not in self._known:
             drawn = itertools.islice(draw(self._job, self._values, self._seed, [sizes]), _TRIES_PER_SIZE)
-            self._known[key] = any(self._accepts(d.values) for d in drawn if d.sizes == sizes)
+            self._known[key] = self._accepts_one(d.values for d in drawn if d.sizes == sizes)
         return self._known[key]
+
+    def _accepts_one(self, drawn: Iterable[Sequence[object]]) -> bool:
+        ways: set[Way] = set()
+        for values in drawn:
+            way = self._refuses(values)
+            if way is None:
+                self._by_sizes -= ways
+                return True
+            ways.add(way)
+            if way in self._by_sizes:
+                return False
+        if len(ways) == 1:
+            self._by_sizes |= ways
+        return False
 
     def _frozen(self, judged: Judged, only: int) -> Diagnostic:
         name = judged.assumption.symbols[0]

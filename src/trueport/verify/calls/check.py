@@ -155,9 +155,9 @@ def _finding(call: Call, shown: Shown, severity: Severity) -> Diagnostic:
         message = f"{name} {_WHAT_HAPPENED[shown.failure.kind]} on operands that eager answers: {shown.runtime}"
     else:
         message = f"{name} by itself gives {shown.runtime} where eager gives {shown.eager}"
-    rare = (
-        () if severity is not Severity.WARNING else ("only at magnitudes beyond everyday ones, so this is a warning",)
-    )
+    empty = any(not tensor.numel() for tensor in shown.trial.tensors)
+    where = "on empty tensors" if empty else "at magnitudes beyond everyday ones"
+    rare = (f"only {where}, so this is a warning",) if severity is Severity.WARNING else ()
     return CallDiffers(
         message=message,
         place=call.node.place,

@@ -154,11 +154,15 @@ def _expected(call: Call, trial: Trial, tensors: Sequence[torch.Tensor]) -> Sequ
 
 def _failed(trial: Trial, failure: WorkerFailure, outcome: CallOutcome) -> None:
     """No answer is a finding of the call; but what refuses an empty tensor says so aloud, and the check of the whole
-    model tells it."""
-    if failure.kind is not FailureKind.REFUSES_INPUT or all(tensor.numel() for tensor in trial.tensors):
-        level = trial.level if trial.level is not None else _highest(trial)
-        said = failure.detail.splitlines()[0] if failure.detail else failure.kind.value
-        outcome.note(Shown(level, _operands_words(trial, None), "an answer", said, trial, failure))
+    model tells it. What ends the process on one is a warning: nothing says that the model ever comes there."""
+    nothing = any(not tensor.numel() for tensor in trial.tensors)
+    if nothing and failure.kind is FailureKind.REFUSES_INPUT:
+        return
+    level = trial.level if trial.level is not None else _highest(trial)
+    if nothing and failure.kind is FailureKind.CRASH:
+        level = max(level, Level.EXTREME)
+    said = failure.detail.splitlines()[0] if failure.detail else failure.kind.value
+    outcome.note(Shown(level, _operands_words(trial, None), "an answer", said, trial, failure))
 
 
 def _compare(call: Call, trial: Trial, at: int, right: torch.Tensor, data: TensorData, outcome: CallOutcome) -> None:
