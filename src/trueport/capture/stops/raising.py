@@ -33,8 +33,8 @@ OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 """What an operator raises that refuses its operands."""
 _NEAR, _FAR, _MOST_SIZES = 14, 130, 6000
 """Up to which size each is tried before an operator is said to refuse all, and how many calls that may take."""
-_LARGEST = 4096
-"""Where a number beyond this is among the operands (`x[5000]`), the sizes that it asks for are not tried."""
+_LARGEST = 1 << 15
+"""Where the numbers among the operands ask for a size beyond this (`x[50_000]`), nothing is said."""
 
 
 def as_raised(failure: Exception, places: Places) -> Exception | None:
@@ -54,7 +54,7 @@ def refused_by_eager(failure: Exception, op: OpOverload, args: Any, kwargs: Mapp
     unknown = {expr_of(each) for each in numbers if is_symbolic(each)}
     near = range(_NEAR if len(unknown) > 1 else _FAR)
     tried = {*near, *(each + step for each in plain for step in (0, 1)), *(a * b for a in plain for b in plain)}
-    if max(plain, default=0) > _LARGEST or len(tried) ** len(unknown) > _MOST_SIZES:
+    if max(tried) > _LARGEST or len(tried) ** len(unknown) > _MOST_SIZES:
         return
     combined = (dict(zip(unknown, sizes, strict=True)) for sizes in itertools.product(tried, repeat=len(unknown)))
     with suppress(Exception):  # an operator that fails in another way tells nothing
