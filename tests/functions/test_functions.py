@@ -272,7 +272,7 @@ class Several(nn.Module):
 
     def forward(self, x: Tensor, pair: tuple[Tensor, Tensor], *, by: Tensor, unused: Any = None) -> dict[str, Any]:
         y = self.linear(x) * by + pair[1]
-        return {"hidden": y.relu(), "waves": (y.sin(), y.cos() * pair[0]), "nothing": None}
+        return {"hidden": y.relu(), "": y.tan(), "waves": (y.sin(), y.cos() * pair[0]), "nothing": None}
 
 
 class TakesSeveral(nn.Module):
@@ -283,13 +283,13 @@ class TakesSeveral(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         first = self.one(x, (x.tan(), x.exp()), by=x.mean())
         second = self.other(first["hidden"], first["waves"], by=x.sum())
-        return second["hidden"], *second["waves"]
+        return second["hidden"] + second[""] * first[""], *second["waves"]
 
 
 def test_inputs_and_outputs_have_the_names_of_forward() -> None:
     (several,) = functions_of(TakesSeveral()).functions
     assert list(several.input) == ["x", "pair_0", "pair_1", "by", "linear.weight", "linear.bias"]
-    assert list(several.output) == ["hidden", "waves_0", "waves_1"]
+    assert list(several.output) == ["hidden", "value", "waves_0", "waves_1"]
 
 
 def test_tied_weights_and_numbers_that_differ() -> None:

@@ -107,5 +107,7 @@ def _tensors(name: str, held: Any, depth: int = 0) -> Iterator[tuple[Value, str]
             yield value, name
     elif depth < _DEEPEST and isinstance(held, tuple | list | dict) and len(held) <= _FEW:
         for key, each in held.items() if isinstance(held, dict) else enumerate(held):
+            if not isinstance(key, str | int):
+                continue
             within = isinstance(key, str) and name == "output"
             yield from _tensors(str(key) if within else f"{name}_{key}", each, depth + 1)

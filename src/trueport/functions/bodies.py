@@ -288,10 +288,12 @@ class _Writing:
         return made
 
     def _unused(self, wanted: str) -> str:
-        name, count = wanted, 0
+        """A value without a name would be none: a dict may have the key ""."""
+        stem = wanted or "value"
+        name, count = stem, 0
         while name in self.names:
             count += 1
-            name = f"{wanted}_{count}"
+            name = f"{stem}_{count}"
         self.names.add(name)
         return name
 
