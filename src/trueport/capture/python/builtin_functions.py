@@ -21,7 +21,7 @@ from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import TracedContainer
-from trueport.capture.values.texts import OpenText
+from trueport.capture.values.texts import OpenText, method_of_text, written
 from trueport.load.containers import kind_of_container
 from trueport.rewrite.ahead import rewritten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
@@ -64,6 +64,8 @@ def _of_a_method(function: Any) -> Builtin | None:
     if not isinstance(owner, (list, tuple, str)) or is_open(owner):
         return None
     method = _METHODS.get((str if isinstance(owner, str) else list, function.__name__))
+    if method is None and isinstance(owner, str):
+        return functools.partial(_with_owner, _of_a_text, function)
     return None if method is None else functools.partial(_with_owner, method, function)
 
 
@@ -106,12 +108,20 @@ def _index(control: Flow, function: Any, item: Any, *bounds: Any) -> Any:
 @_method(str, "join")
 def _join(_: Flow, function: Any, items: Any) -> Any:
     parts = list(items)
-    return each_way(parts, function)
+    return each_way(parts, functools.partial(written, function))
 
 
 @_method(str, "format")
 def _format(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
-    return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
+    if len(args) == 1 and not kwargs and function.__self__.count("{}") == 1 == function.__self__.count("{"):
+        before, _between, after = function.__self__.partition("{}")
+        return RUNTIME_FUNCTIONS.text(before, args[0], after)
+    make = lambda given: written(function, *given[: len(args)], **_named(kwargs, given))  # noqa: E731
+    return each_way([*args, *kwargs.values()], make)
+
+
+def _of_a_text(_: Flow, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return method_of_text(function)(*args, **kwargs)
 
 
 def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
@@ -151,8 +161,8 @@ def _int(control: Flow, *args: Any, **kwargs: Any) -> Any:
     own = _own_number(control, args, "__int__") or _own_number(control, args, "__index__")
     if own is not None:
         return _int(control, own())
-    if len(args) == 1 and isinstance(args[0], OpenText) and not args[0].before and not args[0].after:
-        return args[0].number
+    if len(args) == 1 and isinstance(args[0], OpenText) and args[0].texts == ("", ""):
+        return args[0].numbers[0]
     if len(args) != 1 or kwargs or not is_traced(args[0]):
         return int(*args, **kwargs)
     number = counted(plain_number(args[0]))
@@ -274,8 +284,18 @@ def is_instance(value: Any, kinds: Any) -> bool:
 def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
     if args and isinstance(args[0], torch.SymInt):
-        return OpenText.of("", args[0], "")
-    return made_of(args[0], lambda value: str(value, *args[1:], **kwargs)) if args else str(**kwargs)
+        return OpenText.of(("", ""), (args[0],))
+    return made_of(args[0], lambda value: written(str, value, *args[1:], **kwargs)) if args else str(**kwargs)
+
+
+@traced_for(repr)
+def _repr(_: Flow, value: Any) -> Any:
+    return made_of(value, lambda one: written(repr, one))
+
+
+@traced_for(format)
+def _formatted(_: Flow, value: Any, form: Any = "") -> Any:
+    return made_of(value, lambda one: written(format, one, form))
 
 
 @traced_for(warnings.warn)

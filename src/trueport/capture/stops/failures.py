@@ -20,6 +20,7 @@ from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.stops.stubs import fake_kernel_stub
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import held_disagreement
+from trueport.capture.values.texts import MARK
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
 from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
@@ -54,6 +55,9 @@ _LOOPS = re.compile(r"\b(for|while|range)\b")
 """What a line says that runs something several times; `torch.arange` is not among it."""
 _TRACED = (*messages.TRACED_NUMBERS, "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
+
+_MARKED = repr(MARK)[1:-1]
+"""What messages of Python's show of a text with a traced number in it: `invalid literal for int(): '\\x01s0'`."""
 
 
 def is_of_tracing(failure: BaseException) -> bool:
@@ -108,7 +112,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
         )
-    if any(kind in text for kind in _TRACED):
+    if any(kind in text for kind in _TRACED) or (isinstance(failure, ValueError) and _MARKED in text):
         return LeftTheGraph(
             message="a number that is known only when the model runs is used where Python needs a plain one",
             place=place,
@@ -234,6 +238,8 @@ def _instead_of_an_operator(text: str) -> str:
 def _instead_of_a_plain_number(text: str) -> str:
     if "__format__" in text:
         return "leave out what is only printed, or print it after the model has run"
+    if "the text of a number" in text or _MARKED in text:
+        return 'ask the numbers instead of their text: (n, m) == (3, 4) for f"{n}x{m}" == "3x4", and tuples as keys'
     if "unhashable" in text:
         return "a dict or a set needs a plain key: decide with `if`, or keep the values in a tensor and index that"
     return told("compute with it in torch, or pass it as an argument and fix that: ", option("constants", ...))
