@@ -225,18 +225,7 @@ def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
 
 @traced_for(round)
 def _round(_: Flow, number: Any, ndigits: Any = None) -> Any:
-    if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
-        if ndigits >= 0:
-            return number
-        return _to_even(number, 10**-ndigits)
     return round(number) if ndigits is None else round(number, ndigits)
-
-
-@rewritten
-def _to_even(number: Any, step: int) -> Any:
-    """To the even one of two neighbours that are equally near."""
-    low, rest = number // step, number % step
-    return (low + int(rest * 2 > step or (rest * 2 == step and low % 2 == 1))) * step
 
 
 @traced_for(operator.index)

@@ -26,7 +26,7 @@ from trueport.capture.values.texts import MARK, OpenText, forget_numbers, is_wri
 from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Where
 from trueport.torch_internals import FunctionalTensor, float_floor_division, floats_step_by_step, multiples_told
-from trueport.torch_internals.symbolic import counted, has_hint, is_integer, is_number, is_symbolic
+from trueport.torch_internals.symbolic import counted, expr_of, has_hint, is_integer, is_number, is_symbolic
 
 Method = Callable[..., Any]
 
@@ -47,11 +47,16 @@ def numbers_like_pythons(places: Places, demand: Demand) -> Iterator[None]:
             "__pow__": _power(torch.SymInt.__pow__),
             "__rpow__": lambda exponent, number: _as_floats(number, exponent),
             **_PARTS,
+            "__eq__": _with_plain_bools(torch.SymInt.__eq__),
+            "__ne__": _with_plain_bools(torch.SymInt.__ne__),
+            "__round__": _round,
             **_texts(torch.SymInt, places, demand),
         },
         torch.SymFloat: {
             **_with_bools(torch.SymFloat),
             **_ordering(),
+            "__eq__": _equal_to_itself(torch.SymFloat.__eq__, operator.eq),
+            "__ne__": _equal_to_itself(torch.SymFloat.__ne__, operator.ne),
             "__floordiv__": _checked(float_floor_division),
             "__rfloordiv__": _checked(lambda number, other: float_floor_division(other, number), divisor=0),
             "__mod__": _checked(vars(torch.SymFloat)["__mod__"]),
@@ -201,6 +206,33 @@ def _with_bools(kind: type) -> dict[str, Method]:
     made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
     into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
     return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked(by, divisor=0)}
+
+
+def _with_plain_bools(itself: Method) -> Method:
+    """`n in (1, True)`: sympy takes no truth for a number."""
+    return lambda number, other: itself(number, int(other) if isinstance(other, bool) else other)
+
+
+def _round(number: Any, digits: int | None = None) -> Any:
+    """`round(n, -1)`: to the even one of two neighbours that are equally near."""
+    if digits is None or digits >= 0:
+        return number
+    step = 10**-digits
+    low, twice = number // step, number % step * 2
+    return (low + counted((twice > step) | ((twice == step) & (low % 2 == 1)))) * step
+
+
+def _equal_to_itself(itself: Method, compare: Method) -> Method:
+    """`v != v` asks whether a float is NaN. Sympy knows none, and would say no."""
+
+    def equal(number: Any, other: Any) -> Any:
+        same = isinstance(other, torch.SymFloat) and expr_of(number) == expr_of(other)
+        if TRACE.trace is None or not same or has_hint(number):
+            return itself(number, other)
+        value = torch.full((), number, dtype=torch.float64)
+        return compare(value, value).item()
+
+    return equal
 
 
 def _ordering() -> dict[str, Method]:

@@ -104,6 +104,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             place=place,
             fix=_instead_of_an_operator(text),
         )
+    if messages.is_outside_the_modes(text):
+        return LeftTheGraph(
+            message="a traced tensor is used where nothing traces: in another thread, or with torch's modes taken off",
+            place=place,
+            label="not traced here",
+            seen=(_first_line(text),),
+            fix="call the function itself, in a plain loop: [f(x) for x in xs] for list(pool.map(f, xs))",
+        )
     if messages.reads_memory(text):
         return LeftTheGraph(
             message="the memory of a tensor is read here, outside torch; the graph cannot follow",
