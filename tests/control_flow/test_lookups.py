@@ -157,6 +157,7 @@ def test_other_questions_to_a_text_with_a_size_in_it_are_refused(factor):
     found = refused(lambda x: x * factor(x, *x.shape), (torch.ones(4, 3),), dynamic_shapes={"x": {0: "N", 1: "M"}})
     assert found.code == "TP204"
     assert found.where.file == __file__
+    assert "x01" not in "".join(found.seen)
 
 
 def test_text_of_one_number_however_it_is_written():

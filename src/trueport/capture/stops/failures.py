@@ -300,4 +300,5 @@ def _source_line(place: Place) -> str:
 
 
 def _first_line(text: str) -> str:
+    text = re.sub(r"\\x0[12]|[\x01\x02]", "", text)  # the marks around the names of traced numbers
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]
