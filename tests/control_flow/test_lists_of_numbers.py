@@ -116,6 +116,8 @@ def fives_and_others():
 def test_a_list_is_repeated_as_often_as_a_tensor_says(times):
     def model(x):
         numbers = [1.5, 2.5] * times(x)
-        return x * sum(numbers) + len(numbers)
+        numbers += [0.5] * times(x)
+        numbers.extend([1.0] * times(x))
+        return x * sum(numbers) + len(numbers) + sum([3] * times(x))
 
     assert_kept_alive(model, (torch.ones(2, 3),), [(torch.ones(2, 3) * k,) for k in (-1, 0, 2)])

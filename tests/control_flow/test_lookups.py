@@ -110,6 +110,64 @@ def test_text_that_matters_is_refused(compute):
     assert refused(lambda t, x: compute(t, x), THREE[1]).code == "TP204"
 
 
+Size = collections.namedtuple("Size", "high wide")
+FORM = "%dx%d"
+
+
+def _of_a_table(key):
+    return {"3x4": 2.0}.get(key, 1.0)
+
+
+def _by_texts(x):
+    """Python itself makes plain text of these. It had the name of the symbol in it, which equals no other text."""
+    n, m = x.shape
+    print(x, f"{n:>5}", x.shape)
+    return (
+        x * (2 if f"{n}x{m}" == "3x4" else 1),
+        x * (2 if FORM % (n, m) in ("3x4", "5x2") else 1),
+        x * (2 if "{}x{}".format(n, m) == "3x4" else 1),  # noqa: UP032
+        x * (2 if str(n) + "x" + str(m) != "3x4" else 1),
+        x * _of_a_table("x".join(map(str, x.shape))),
+        x * (2 if repr(n) == "3" else 1),
+        x * (2 if str((n, m)) == "(3, 4)" else 1),
+        x * (2 if str(x.shape) == "torch.Size([3, 4])" else 1),
+        x * (2 if str(Size(n, m)) == "Size(high=3, wide=4)" else 1),
+    )
+
+
+def test_texts_of_sizes_are_compared_by_the_sizes():
+    others = [(torch.ones(n, m),) for n, m in ((3, 4), (5, 2), (3, 3), (1, 4))]
+    assert_kept_alive(_by_texts, (torch.ones(4, 3),), others, dynamic_shapes={"x": {0: "N", 1: "M"}})
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        lambda x, n, m: 2 if f"{n:02}x{m}" == "03x4" else 1,
+        lambda x, n, m: 2 if "%02dx%d" % (n, m) == "03x4" else 1,  # noqa: UP031
+        lambda x, n, m: 2 if f"{n}{m}" == "34" else 1,
+        lambda x, n, m: 2 if str(n).zfill(2) == "03" else 1,
+        lambda x, n, m: 2 if str(n) in "3,4" else 1,
+        lambda x, n, m: 2 if str(x.sum().item()).startswith("-") else 1,
+        lambda x, n, m: 2 if "nan" in str(x) else 1,
+        lambda x, n, m: float("%.2f" % (n / m)),
+    ],
+)
+def test_other_questions_to_a_text_with_a_size_in_it_are_refused(factor):
+    found = refused(lambda x: x * factor(x, *x.shape), (torch.ones(4, 3),), dynamic_shapes={"x": {0: "N", 1: "M"}})
+    assert found.code == "TP204"
+    assert found.where.file == __file__
+    assert "x01" not in "".join(found.seen)
+
+
+def test_text_of_one_number_however_it_is_written():
+    def model(t, x):
+        name = "head%d" % t if x.sum() > 0 else "head{}".format(t.item())  # noqa: UP031, UP032
+        return x * {"head0": 1.0, "head2": 3.0}.get(name, 2.0) + {"1": 5.0}.get(f"{t}", 0.0)
+
+    assert_kept_alive(model, THREE[1], [*THREE, *((t, -x) for t, x in THREE)])
+
+
 @pytest.mark.parametrize("kind", [list, dict], ids=str)
 def test_counting_under_a_traced_key(kind):
     def model(ids):

@@ -30,8 +30,10 @@ NUMBERS = [(torch.tensor(a), torch.tensor(b)) for a in (0.49, -7.3, 2.5) for b i
         lambda f, n: torch.tensor((n.item(), f.item()) < (1, 2.5)),
         lambda f, n: torch.tensor((n.item(), 4) >= (1, 3, 2)),
         lambda f, n: torch.tensor([i for _, i in sorted([(f.item(), 0), (n.item(), 1), (2.5, -1)])]),
+        lambda f, n: f * round(n.item() * 5, -1),
+        lambda f, n: torch.tensor(1 if n.item() in (True, 5.0) else 2),
     ],
-    ids="divmod rounding power bits gcd is unequal equal in not-in max tuples lengths sorted".split(),
+    ids="divmod rounding power bits gcd is unequal equal in not-in max tuples lengths sorted tens truth-among".split(),
 )
 def test_as_python_computes(compute):
     assert_kept_alive(lambda f, n: compute(f, n), (torch.tensor(7.3), torch.tensor(3)), NUMBERS)
@@ -70,6 +72,12 @@ def test_what_is_not_less_need_not_be_more():
         return x, rounds
 
     assert_kept_alive(model, (torch.ones(2),), [(NOT_A_NUMBER,), (torch.zeros(2),), (torch.full((2,), 90.0),)])
+
+
+@pytest.mark.parametrize("compute", [lambda v: 1 if v != v else 2, lambda v: 1 if v == v else 2])
+def test_a_number_that_is_not_itself(compute):
+    """`v != v` is how many ask for NaN; sympy answered it without looking."""
+    assert_kept_alive(lambda x: x.sum() * 0 + compute(x.sum().item()), (torch.ones(2),), [(NOT_A_NUMBER,)])
 
 
 def test_neither_more_nor_less():

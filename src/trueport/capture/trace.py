@@ -150,7 +150,7 @@ def _trace(
             _control_flow(tracer, [job.model, *around.users]),
             lent_builtins(job.model),
             caches_left_alone(job.model, tracer.places, demand.through_caches),
-            numbers_like_pythons(tracer.places),
+            numbers_like_pythons(tracer.places, demand),
             arrays_of_traced_numbers(),
         ):
             arguments, inputs = _arguments(job, tracer, sizes)

@@ -11,7 +11,7 @@ from trueport.rewrite.rewrite_context import RewriteContext
 
 BUILTINS = frozenset(
     "int float bool abs round divmod isinstance max min sum any all sorted"
-    " len range enumerate zip reversed map list tuple dict next str getattr hasattr filter type set"
+    " len range enumerate zip reversed map list tuple dict next str repr format getattr hasattr filter type set"
     " reduce accumulate chain product takewhile dropwhile pairwise islice starmap compress zip_longest combinations"
     " iter".split()
 )
@@ -187,8 +187,8 @@ def _message(node: ast.JoinedStr) -> ast.expr:
 def rewrite_percent(rewriter: RewriteContext, node: ast.BinOp) -> ast.expr:
     """`"%.2f" % value`."""
     rewriter.generic_visit(node)
-    is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
-    if not isinstance(node.op, ast.Mod) or not is_text:
+    is_number = isinstance(node.left, ast.Constant) and not isinstance(node.left.value, str)
+    if not isinstance(node.op, ast.Mod) or is_number:
         return node
     return same_place(runtime("percent", node.left, node.right), node)
 

@@ -202,6 +202,7 @@ class Rewriter(Transformer):
         return calls.rewrite_changing(self, node)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
+        _mark_lists(node)
         return calls.rewrite_percent(self, node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:

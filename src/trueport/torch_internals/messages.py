@@ -46,6 +46,11 @@ def reads_memory(text: str) -> bool:
     return any(part in text for part in _MEMORY)
 
 
+def is_outside_the_modes(text: str) -> bool:
+    """Whether a traced tensor met an operator where nothing traces: each thread has modes of its own."""
+    return "Attempting to use FunctionalTensor on its own" in text
+
+
 def is_of_object_arrays(text: str) -> bool:
     """Whether numpy held a traced number as an object."""
     return any(part in text for part in _OBJECTS)

@@ -37,7 +37,7 @@ from trueport.capture.values.disagreement import Disagreement, refuse_unsure
 from trueport.capture.values.kinds import place_among
 from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import TracedContainer, parts_of, store_of, walk
-from trueport.capture.values.texts import Message, OpenText
+from trueport.capture.values.texts import Message, OpenText, written
 from trueport.diagnostics.base import Severity
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.rewrite.running.asking import nothing
@@ -259,6 +259,8 @@ class Questions(ABC):
             return known
         if isinstance(container, torch.Tensor):
             return (container == item).any().item()
+        if isinstance(container, str) and isinstance(item, Message):
+            return item in item  # which it refuses: what stands in it is not known
         own = self.own_method(container, "__contains__")
         if own is not None:
             return self.truth(own(item))
@@ -269,9 +271,11 @@ class Questions(ABC):
     def text(self, before: str, value: Any, after: str) -> Any:
         if isinstance(value, Chosen):
             return value.made(lambda candidate: f"{before}{candidate}{after}")
-        return OpenText.of(before, value, after) if isinstance(value, torch.SymInt) else None
+        if isinstance(value, torch.Tensor) and value.ndim == 0 and value.dtype in choices.INTEGERS:
+            value = value.item()  # eager's text of such a tensor is that of its number
+        return OpenText.of((before, after), (value,)) if isinstance(value, torch.SymInt) else None
 
-    message: Callable[[str], str] = staticmethod(Message)
+    message: Callable[[Callable[[], str]], str] = staticmethod(written)
     each_way = staticmethod(each_way)
 
     def holds_traced(self, values: Any) -> bool:

@@ -35,7 +35,7 @@ from trueport.torch_internals.symbolic import (
 
 _SEQUENCES = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList)
 _MAPPINGS = (Mapping, torch.nn.ModuleDict, torch.nn.ParameterDict)
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 _NOTHING = object()
 
 
@@ -51,7 +51,7 @@ class OpenKey:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in items_of(key))
+        self._parts = tuple((OpenKey, expr_of(part)) if is_symbolic(part) else part for part in _parts_of(key))
 
     def __hash__(self) -> int:
         return hash(self._parts)
@@ -62,8 +62,12 @@ class OpenKey:
 
 def is_of_sizes(key: Any) -> bool:
     """Whether a key is made of free sizes, and of plain numbers and texts beside them."""
-    symbolic = [part for part in items_of(key) if is_symbolic(part)]
+    symbolic = [part for part in _parts_of(key) if is_symbolic(part)]
     return bool(symbolic) and all(number_kind(part) is int and _is_size(part) for part in symbolic)
+
+
+def _parts_of(key: Any) -> tuple[Any, ...]:
+    return (OpenText, *key.texts, *key.numbers) if isinstance(key, OpenText) else items_of(key)
 
 
 def _is_size(number: torch.SymInt) -> bool:
@@ -75,7 +79,7 @@ def is_traced_key(key: Any) -> bool:
     if any(map(is_symbolic, items_of(key))):
         return True
     if isinstance(key, torch.Tensor):  # of one number, on however many axes: Python asks it for that
-        return key.dtype in _INTEGERS and all(same_number(size, 1) for size in key.shape)
+        return key.dtype in INTEGERS and all(same_number(size, 1) for size in key.shape)
     return isinstance(key, (OpenText, Chosen))
 
 
@@ -233,7 +237,7 @@ def _holds(container: Any, key: Any) -> bool:
 
 def attribute(owner: Any, name: OpenText) -> Any:
     """`getattr` with a name that a traced number is a part of."""
-    names = [n for n in dir(owner) if name.number_in(n) is not None]
+    names = [n for n in dir(owner) if name.numbers_in(n) is not None]
     if not names:
         raise AttributeError(f"{type(owner).__name__} has no attribute of the form {name.form!r}")
     return chosen([later(_is_key, name, n) for n in names], [getattr(owner, n) for n in names])
@@ -252,7 +256,7 @@ def _(key: Chosen, candidate: Any) -> bool:
 
 @_may_be.register
 def _(key: OpenText, candidate: Any) -> bool:
-    return isinstance(candidate, str) and key.number_in(candidate) is not None
+    return isinstance(candidate, str) and key.numbers_in(candidate) is not None
 
 
 @_may_be.register

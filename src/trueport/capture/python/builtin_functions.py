@@ -20,7 +20,7 @@ from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import TracedContainer
-from trueport.capture.values.texts import OpenText
+from trueport.capture.values.texts import OpenText, method_of_text, written
 from trueport.decompositions.number_math import traced_math
 from trueport.load.containers import kind_of_container
 from trueport.rewrite.ahead import rewritten
@@ -65,6 +65,8 @@ def _of_a_method(function: Any) -> Builtin | None:
     if not isinstance(owner, (list, tuple, str)) or is_open(owner):
         return None
     method = _METHODS.get((str if isinstance(owner, str) else list, function.__name__))
+    if method is None and isinstance(owner, str):
+        method = _of_a_text
     return None if method is None else functools.partial(method, function)
 
 
@@ -102,12 +104,20 @@ def _index(function: Any, control: Flow, item: Any, *bounds: Any) -> Any:
 
 @_method(str, "join")
 def _join(function: Any, _: Flow, items: Any) -> Any:
-    return each_way(list(items), function)
+    return each_way(list(items), functools.partial(written, function))
 
 
 @_method(str, "format")
 def _format(function: Any, _: Flow, *args: Any, **kwargs: Any) -> Any:
-    return each_way([*args, *kwargs.values()], lambda given: function(*given[: len(args)], **_named(kwargs, given)))
+    if len(args) == 1 and not kwargs and function.__self__.count("{}") == 1 == function.__self__.count("{"):
+        before, _between, after = function.__self__.partition("{}")
+        return RUNTIME_FUNCTIONS.text(before, args[0], after)
+    make = lambda given: written(function, *given[: len(args)], **_named(kwargs, given))  # noqa: E731
+    return each_way([*args, *kwargs.values()], make)
+
+
+def _of_a_text(function: Any, _: Flow, *args: Any, **kwargs: Any) -> Any:
+    return method_of_text(function)(*args, **kwargs)
 
 
 def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
@@ -143,8 +153,8 @@ def _int(control: Flow, *args: Any, **kwargs: Any) -> Any:
     own = _own_number(control, args, "__int__") or _own_number(control, args, "__index__")
     if own is not None:
         return _int(control, own())
-    if len(args) == 1 and isinstance(args[0], OpenText) and not args[0].before and not args[0].after:
-        return args[0].number
+    if len(args) == 1 and isinstance(args[0], OpenText) and args[0].texts == ("", ""):
+        return args[0].numbers[0]
     if len(args) != 1 or kwargs or not is_traced(args[0]):
         return int(*args, **kwargs)
     number = counted(plain_number(args[0]))
@@ -207,18 +217,7 @@ def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
 
 @traced_for(round)
 def _round(_: Flow, number: Any, ndigits: Any = None) -> Any:
-    if isinstance(number, torch.SymInt) and isinstance(ndigits, int):
-        if ndigits >= 0:
-            return number
-        return _to_even(number, 10**-ndigits)
     return round(number) if ndigits is None else round(number, ndigits)
-
-
-@rewritten
-def _to_even(number: Any, step: int) -> Any:
-    """To the even one of two neighbours that are equally near."""
-    low, rest = number // step, number % step
-    return (low + int(rest * 2 > step or (rest * 2 == step and low % 2 == 1))) * step
 
 
 @traced_for(operator.index)
@@ -266,8 +265,18 @@ def is_instance(value: Any, kinds: Any) -> bool:
 def _str(_: Flow, *args: Any, **kwargs: Any) -> Any:
     """Text of a traced integer keeps the number (a SymBool or a float is only good for a message)."""
     if args and isinstance(args[0], torch.SymInt):
-        return OpenText.of("", args[0], "")
-    return made_of(args[0], lambda value: str(value, *args[1:], **kwargs)) if args else str(**kwargs)
+        return OpenText.of(("", ""), (args[0],))
+    return made_of(args[0], lambda value: written(str, value, *args[1:], **kwargs)) if args else str(**kwargs)
+
+
+@traced_for(repr)
+def _repr(_: Flow, value: Any) -> Any:
+    return made_of(value, lambda one: written(repr, one))
+
+
+@traced_for(format)
+def _formatted(_: Flow, value: Any, form: Any = "") -> Any:
+    return made_of(value, lambda one: written(format, one, form))
 
 
 @traced_for(warnings.warn)

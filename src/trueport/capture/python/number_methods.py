@@ -2,7 +2,7 @@
 
 1. A bool counts: `count += bool(t > 0)`, `(n > 3) * 2`. Torch would ask which it is.
 2. `~n`, `n.bit_length()`, `^` of two bools, and whether two bools are equal.
-3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there.
+3. A format such as `f"{loss:.3f}"`, in a message: the name of the number stands there, as of a tensor.
 4. `str(n)` in the user's code keeps the number that it is the text of.
 5. `n // 3 // -2`, of which torch makes `n // -6`, which is another number.
 6. `not loss < 0.1` holds where the loss is no number; torch takes it for `loss >= 0.1`, which does not.
@@ -14,30 +14,27 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 
+from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.places import Places, code_that_calls
-from trueport.capture.values.texts import Message, OpenText
+from trueport.capture.values.texts import MARK, OpenText, forget_numbers, is_writing, marked
 from trueport.rewrite.running.asking import fails_unless
 from trueport.rewrite.running.runtime import TRACE
-from trueport.torch_internals import float_floor_division, floats_step_by_step, multiples_told
-from trueport.torch_internals.symbolic import counted, has_hint, is_integer, is_number, is_symbolic
+from trueport.source import Where
+from trueport.torch_internals import FunctionalTensor, float_floor_division, floats_step_by_step, multiples_told
+from trueport.torch_internals.symbolic import counted, expr_of, has_hint, is_integer, is_number, is_symbolic
 
 Method = Callable[..., Any]
 
 
 @contextlib.contextmanager
-def numbers_like_pythons(places: Places) -> Iterator[None]:
-    def text(number: Any) -> str:
-        is_plain = TRACE.trace is None or not isinstance(number, torch.SymInt)
-        if is_plain or places.is_foreign(code_that_calls(__file__)):
-            return repr(number)
-        return OpenText.of("", number, "")
-
+def numbers_like_pythons(places: Places, demand: Demand) -> Iterator[None]:
     added: dict[Any, dict[str, Any]] = {
-        torch.SymBool: {**_COUNTING, "__format__": _format},
+        torch.SymBool: {**_COUNTING, **_texts(torch.SymBool, places, demand)},
         torch.SymInt: {
             **_with_bools(torch.SymInt),
             "__invert__": _invert,
@@ -50,19 +47,24 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
             "__pow__": _power(torch.SymInt.__pow__),
             "__rpow__": lambda exponent, number: _as_floats(number, exponent),
             **_PARTS,
-            "__format__": _format,
-            "__str__": text,
+            "__eq__": _with_plain_bools(torch.SymInt.__eq__),
+            "__ne__": _with_plain_bools(torch.SymInt.__ne__),
+            "__round__": _round,
+            **_texts(torch.SymInt, places, demand),
         },
         torch.SymFloat: {
             **_with_bools(torch.SymFloat),
             **_ordering(),
+            "__eq__": _equal_to_itself(torch.SymFloat.__eq__, operator.eq),
+            "__ne__": _equal_to_itself(torch.SymFloat.__ne__, operator.ne),
             "__floordiv__": _checked(float_floor_division),
             "__rfloordiv__": _checked(lambda number, other: float_floor_division(other, number), divisor=0),
             "__mod__": _checked(vars(torch.SymFloat)["__mod__"]),
             "__rmod__": _checked(vars(torch.SymFloat)["__rmod__"], divisor=0),
-            "__format__": _format,
+            **_texts(torch.SymFloat, places, demand),
             **_PARTS,
         },
+        FunctionalTensor: _texts(FunctionalTensor, places, demand),
     }
     before = [(kind, name, vars(kind).get(name)) for kind, methods in added.items() for name in methods]
     for kind, methods in added.items():
@@ -72,6 +74,7 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
         with floats_step_by_step(), multiples_told():
             yield
     finally:
+        forget_numbers()
         for kind, name, method in before:
             if method is None:
                 delattr(kind, name)
@@ -79,8 +82,35 @@ def numbers_like_pythons(places: Places) -> Iterator[None]:
                 setattr(kind, name, method)
 
 
-def _format(number: Any, _specification: str) -> str:
-    return Message(repr(number))
+def _texts(kind: Any, places: Places, demand: Demand) -> dict[str, Method]:
+    """What the user's code gets as the text of a traced value. A function that makes such a text is rewritten: Python
+    would go on with plain text, and compare it with other texts."""
+    itself = vars(kind)["__repr__"]
+
+    def represented(value: Any, as_it_is: bool = True, **options: Any) -> str:
+        name = str(itself(value, **options))
+        if TRACE.trace is None:
+            return name
+        if not is_writing():
+            if places.is_foreign(code_that_calls(__file__)):
+                return name
+            demand.require(_writer(places), places)
+        return marked(value, name, as_it_is)
+
+    def text(value: Any) -> str:
+        made = represented(value)
+        return OpenText.of(("", ""), (value,)) if isinstance(value, torch.SymInt) and MARK in made else made
+
+    def form(value: Any, specification: str) -> str:
+        return represented(value, specification in ("", "d"))
+
+    return {"__repr__": represented, "__str__": text, "__format__": form}
+
+
+def _writer(places: Places) -> FrameType | None:
+    """The frame that writes a text: no library of Python's, and no method that `dataclass` wrote."""
+    written_down = (f for f in places.traced_frames() if not f.f_code.co_filename.startswith("<string"))
+    return next((f for f in written_down if not Where.of(f.f_code).is_standard), None)
 
 
 def _invert(number: Any) -> Any:
@@ -176,6 +206,33 @@ def _with_bools(kind: type) -> dict[str, Method]:
     made = {name: counting(getattr(kind, name)) for name in ("__add__", "__sub__", "__mul__")}
     into, by = (getattr(kind, name) for name in ("__truediv__", "__rtruediv__"))
     return {**made, "__truediv__": _checked(counting(into)), "__rtruediv__": _checked(by, divisor=0)}
+
+
+def _with_plain_bools(itself: Method) -> Method:
+    """`n in (1, True)`: sympy takes no truth for a number."""
+    return lambda number, other: itself(number, int(other) if isinstance(other, bool) else other)
+
+
+def _round(number: Any, digits: int | None = None) -> Any:
+    """`round(n, -1)`: to the even one of two neighbours that are equally near."""
+    if digits is None or digits >= 0:
+        return number
+    step = 10**-digits
+    low, twice = number // step, number % step * 2
+    return (low + counted((twice > step) | ((twice == step) & (low % 2 == 1)))) * step
+
+
+def _equal_to_itself(itself: Method, compare: Method) -> Method:
+    """`v != v` asks whether a float is NaN. Sympy knows none, and would say no."""
+
+    def equal(number: Any, other: Any) -> Any:
+        same = isinstance(other, torch.SymFloat) and expr_of(number) == expr_of(other)
+        if TRACE.trace is None or not same or has_hint(number):
+            return itself(number, other)
+        value = torch.full((), number, dtype=torch.float64)
+        return compare(value, value).item()
+
+    return equal
 
 
 def _ordering() -> dict[str, Method]:

@@ -23,6 +23,7 @@ from trueport.capture.stops.raising import is_refused_by_eager, reads_unbound
 from trueport.capture.stops.restarts import WritesInPlace
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import held_disagreement
+from trueport.capture.values.texts import MARK
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp101_branch_on_tensor import BranchOnTensor
@@ -61,6 +62,9 @@ _LOOPS = re.compile(r"\b(for|while|range)\b")
 """What a line says that runs something several times; `torch.arange` is not among it."""
 _TRACED = (*messages.TRACED_NUMBERS, "OpenSequence", "TracedList", "__format__")
 """What messages of Python's call a value that is being traced; a tensor is asked for its format by `f"{x:.3f}"`."""
+
+_MARKED = repr(MARK)[1:-1]
+"""What messages of Python's show of a text with a traced number in it: `invalid literal for int(): '\\x01s0'`."""
 
 
 def is_of_tracing(failure: BaseException) -> bool:
@@ -107,6 +111,14 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             place=place,
             fix=_instead_of_an_operator(text),
         )
+    if messages.is_outside_the_modes(text):
+        return LeftTheGraph(
+            message="a traced tensor is used where nothing traces: in another thread, or with torch's modes taken off",
+            place=place,
+            label="not traced here",
+            seen=(_first_line(text),),
+            fix="call the function itself, in a plain loop: [f(x) for x in xs] for list(pool.map(f, xs))",
+        )
     if messages.reads_memory(text):
         return LeftTheGraph(
             message="the memory of a tensor is read here, outside torch; the graph cannot follow",
@@ -115,7 +127,7 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             seen=(_first_line(text),),
             fix="stay in torch: use torch functions instead of numpy, .tolist() or data_ptr()",
         )
-    if any(kind in text for kind in _TRACED):
+    if any(kind in text for kind in _TRACED) or (isinstance(failure, ValueError) and _MARKED in text):
         return LeftTheGraph(
             message="a number that is known only when the model runs is used where Python needs a plain one",
             place=place,
@@ -249,6 +261,8 @@ def _instead_of_an_operator(text: str) -> str:
 def _instead_of_a_plain_number(text: str) -> str:
     if "__format__" in text:
         return "leave out what is only printed, or print it after the model has run"
+    if "the text of a number" in text or _MARKED in text:
+        return 'ask the numbers instead of their text: (n, m) == (3, 4) for f"{n}x{m}" == "3x4", and tuples as keys'
     if "unhashable" in text:
         return "a dict or a set needs a plain key: decide with `if`, or keep the values in a tensor and index that"
     return told("compute with it in torch, or pass it as an argument and fix that: ", option("constants", ...))
@@ -301,6 +315,7 @@ def _source_line(place: Place) -> str:
 
 
 def _first_line(text: str) -> str:
+    text = re.sub(r"\\x0[12]|[\x01\x02]", "", text)  # the marks around the names of traced numbers
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]
 
 

@@ -121,8 +121,8 @@ class Trace(Protocol):
     def text(self, before: str, value: Any, after: str) -> Any:
         """Text that holds a traced number; None where the value is plain."""
 
-    def message(self, text: str) -> str:
-        """Text that a traced value is a part of: to be shown, and nothing else."""
+    def message(self, make: Callable[[], str]) -> str:
+        """Text that a traced value may be a part of; then it is to be shown, and nothing else."""
 
     def each_way(self, values: list[Any], function: Callable[[list[Any]], Any]) -> Any:
         """What a function gives for values of which some may be one of a few texts or the like."""

@@ -23,6 +23,10 @@ from trueport.rewrite.running.shared_names import shared_names
 
 _CONVERSION = re.compile(r"%[-+ #0-9.*]*[diouxXeEfFgGcrsa]")
 """One place of a `%` format."""
+_WHOLE = re.compile(r"%[dis]")
+"""One in which a whole number stands as it is."""
+_UNKNOWN = "\x01\x02"
+"""Stands in a text that has a number in another form (`capture/values/texts.py`)."""
 
 
 _CONVERTED: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, ord("s"): str, ord("r"): repr, ord("a"): ascii}
@@ -214,37 +218,48 @@ class RuntimeFunctions(Comparing, Lookups, Patterns, Repeating):
         """An f-string with one value in it."""
         trace = TRACE.trace
         made = None if trace is None else trace.text(before, value, after)
-        return f"{before}{value}{after}" if made is None else made
+        if made is not None:
+            return made
+        return f"{before}{value}{after}" if trace is None else trace.message(lambda: f"{before}{value}{after}")
 
     @staticmethod
     def message(*pieces: Any) -> Any:
         """An f-string, of which each piece is text, or a value with its conversion and its format."""
         values = [piece[0] for piece in pieces if isinstance(piece, tuple)]
 
-        def written(given: list[Any]) -> str:
+        def made_of(given: list[Any]) -> str:
             left = iter(given)
-            text = "".join(formed(next(left), *p[1:]) if isinstance(p, tuple) else p for p in pieces)
-            return trace.message(text) if trace is not None and trace.holds_traced(tuple(given)) else text
+            return "".join(formed(next(left), *p[1:]) if isinstance(p, tuple) else p for p in pieces)
+
+        def written(given: list[Any]) -> str:
+            return made_of(given) if trace is None else trace.message(lambda: made_of(given))
 
         def formed(value: Any, conversion: int, form: str) -> str:
-            if trace is not None and trace.holds_traced(value):
-                return str(value)  # by its name
             return format(_CONVERTED[conversion](value), form)
 
         trace = TRACE.trace
         return written(values) if trace is None else trace.each_way(values, written)
 
     @staticmethod
-    def percent(form: str, values: Any) -> Any:
-        """`"%.2f" % values`; in a trace, traced numbers stand there by their names."""
+    def percent(form: Any, values: Any) -> Any:
+        """`"%.2f" % values`; in a trace, traced numbers stand there by their names. Or a remainder."""
         trace = TRACE.trace
-        if trace is None:
+        if trace is None or not isinstance(form, str):
             return form % values
+        if len(parts := _WHOLE.split(form)) == 2 and "%" not in "".join(parts):
+            number = values[0] if isinstance(values, tuple) else values
+            made = None if "%s" in form and hasattr(number, "ndim") else trace.text(parts[0], number, parts[1])
+            if made is not None:
+                return made
         if trace.holds_traced(values):
-            form = _CONVERSION.sub("%s", form)
+            form = _CONVERSION.sub(lambda place: "%s" if _WHOLE.fullmatch(place[0]) else f"%s{_UNKNOWN}", form)
         several = isinstance(values, tuple)
         given = list(values) if several else [values]
-        return trace.each_way(given, lambda known: form % (tuple(known) if several else known[0]))
+
+        def written(known: list[Any]) -> str:
+            return trace.message(lambda: form % (tuple(known) if several else known[0]))
+
+        return trace.each_way(given, written)
 
     # --- builtins
 
