@@ -21,7 +21,7 @@ from trueport.capture.recording.ways import CHECKS_ONLY, IsLeaf, meets_complex
 from trueport.capture.recording.weights import Owned
 from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.places import Places
-from trueport.capture.stops.raising import OF_OPERATORS, refused_by_eager
+from trueport.capture.stops.raising import OF_OPERATORS, as_eager_fails
 from trueport.capture.stops.stubs import untranslated
 from trueport.capture.stops.swallowed import Swallowed
 from trueport.diagnostics.base import Diagnostic
@@ -138,9 +138,9 @@ class Recording(ABC):
             with self.symbols.fake_mode, symbolic_kernels():
                 return results_of(op)(*args, **kwargs)
         except OF_OPERATORS as failure:
-            if len(self.regions) > 1:
-                refused_by_eager(failure, op, args, kwargs)
-            raise
+            if len(self.regions) == 1:
+                raise
+            raise as_eager_fails(failure, op, args, kwargs) from None
         finally:
             self.asking = False
 
