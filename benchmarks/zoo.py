@@ -1,6 +1,6 @@
 """`python -m benchmarks.zoo`: real architectures, exported with free sizes and held against eager.
 
-Nine of transformers are here; those of `../shared/zoo` (transformers, timm, torchvision) come with them where that
+Some of transformers are here; those of `../shared/zoo` (transformers, timm, torchvision) come with them where that
 folder is. Each is compared on its example, on other sizes and on padded masks, by a judge without any code of trueport.
 A diagnosis counts where it names a line of the library; its code tells a line that freezes a size (TP3xx) from an
 operator that we cannot translate (TP4xx). `--peers dynamo` exports each by torch as well, in the same run. What is done
