@@ -1,4 +1,4 @@
-"""Architectures by name. Nine of `transformers` are written by hand, with random weights and tiny configurations.
+"""Architectures by name. Some of `transformers` are written by hand, with random weights and tiny configurations.
 
 Each builder returns a subject for the judge: the example, other sizes, and padded masks. Sizes are declared as a user
 of a language model would: batch and sequence free from 1, the sequence up to what the positions allow.
@@ -189,6 +189,93 @@ def whisper() -> Subject:
     shapes = {"input_features": {0: BATCH}, "decoder_input_ids": decoder, "decoder_attention_mask": decoder}
     calls = [call(2, 5), call(1, 4), call(3, 9), call(4, 1), call(2, 7, padding=3)]
     return _subject("whisper", transformers.WhisperForConditionalGeneration(config), shapes, calls)
+
+
+DECODER = {**SMALL_TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+GROUPED = {**DECODER, "num_key_value_heads": 2, "use_cache": False}
+STATES = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8, "mamba_n_groups": 1, "mamba_chunk_size": 4}
+WINDOWS = {"head_dim": 8, "sliding_window": 4}
+RECENT: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bamba": ("BambaForCausalLM", "BambaConfig", {**GROUPED, **STATES, "attn_layer_indices": [1]}),
+    "deberta_v2": (
+        "DebertaV2Model",
+        "DebertaV2Config",
+        {**SMALL_TEXT, "relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"]},
+    ),
+    "falcon_h1": (
+        "FalconH1ForCausalLM",
+        "FalconH1Config",
+        {**GROUPED, **STATES, "head_dim": 8, "mamba_n_heads": 4, "mamba_d_ssm": 32},
+    ),
+    "gemma3": (
+        "Gemma3ForCausalLM",
+        "Gemma3TextConfig",
+        {**GROUPED, **WINDOWS, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+    "glm4": ("Glm4ForCausalLM", "Glm4Config", {**GROUPED, "head_dim": 8}),
+    "gpt_oss": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**GROUPED, **WINDOWS, "num_local_experts": 4, "num_experts_per_tok": 2},
+    ),
+    "lfm2": ("Lfm2ForCausalLM", "Lfm2Config", {**GROUPED, "layer_types": ["conv", "full_attention"]}),
+    "minimax": (
+        "MiniMaxForCausalLM",
+        "MiniMaxConfig",
+        {
+            **GROUPED,
+            "head_dim": 8,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "layer_types": ["linear_attention", "full_attention"],
+            "block_size": 4,
+        },
+    ),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
+    "smollm3": ("SmolLM3ForCausalLM", "SmolLM3Config", GROUPED),
+}
+"""Language models of 2024 to 2026, by name: the model, its configuration, and what is in it."""
+
+
+def _recent(name: str) -> Build:
+    model, config, options = RECENT[name]
+    return lambda: _subject(
+        name,
+        getattr(transformers, model)(getattr(transformers, config)(**options)),
+        TEXT_SHAPES,
+        _text_calls(),
+    )
+
+
+ZOO.update({name: _recent(name) for name in RECENT})
+
+
+@zoo
+def nystromformer() -> Subject:
+    """Landmarks of a fixed length; eager takes no mask but one of ones, and a library's way for exports takes none."""
+    config = transformers.NystromformerConfig(**SMALL_TEXT, num_landmarks=4, segment_means_seq_len=8)
+    calls = [_text(batch, 8) for batch in (2, 1, 3, 5)]
+    shapes = {"input_ids": {0: BATCH}, "attention_mask": {0: BATCH}}
+    return _subject("nystromformer", transformers.NystromformerModel(config), shapes, calls)
+
+
+@zoo
+def wav2vec2_bert() -> Subject:
+    config = transformers.Wav2Vec2BertConfig(
+        **TINY, feature_projection_input_dim=16, conv_depthwise_kernel_size=5, left_max_position_embeddings=8,
+        right_max_position_embeddings=4,
+    )  # fmt: skip
+
+    def call(batch: int, frames: int, padding: int = 0) -> dict[str, Any]:
+        return {
+            "input_features": torch.randn(batch, frames, 16),
+            "attention_mask": _mask(batch, frames, padding),
+        }
+
+    frames = Dim("frames", min=1, max=1024)
+    shapes = {"input_features": {0: BATCH, 1: frames}, "attention_mask": {0: BATCH, 1: frames}}
+    calls = [call(2, 40), call(1, 33), call(3, 57), call(2, 40, padding=8)]
+    return _subject("wav2vec2_bert", transformers.Wav2Vec2BertModel(config), shapes, calls)
 
 
 def build(name: str) -> Subject:

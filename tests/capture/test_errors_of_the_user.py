@@ -74,6 +74,14 @@ class MaskedOrNot(Masked):
             return -x[:, :2]
 
 
+class OfNothing(nn.Module):
+    def forward(self, x):
+        try:
+            return torch.cat([x, x]) if x.min() > 0 else torch.cat([])
+        except (RuntimeError, ValueError):
+            return -x
+
+
 class MaskedByRows(nn.Module):
     def forward(self, x):
         if x.min() > 0:
@@ -123,7 +131,11 @@ def test_an_interruption_is_nobodys_finding() -> None:
         trueport.check(Interrupted(), (X,))
 
 
-@pytest.mark.parametrize("model", [Masked(), MaskedOrNot(), AnotherWayForExports()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [Masked(), MaskedOrNot(), OfNothing(), AnotherWayForExports()],
+    ids=lambda m: type(m).__name__,
+)
 def test_an_arm_that_an_operator_ends_is_one_that_raises(model: nn.Module) -> None:
     report = trueport.check(model, (X,), dynamic_shapes={"x": {0: "n"}})
     assert not report.errors
@@ -133,3 +145,27 @@ def test_an_arm_that_an_operator_ends_is_one_that_raises(model: nn.Module) -> No
 def test_an_operator_that_only_some_sizes_end_is_told_at_its_line() -> None:
     found = refused(MaskedByRows())
     assert (found.code, found.where and found.where.line) == ("TP105", marked_line(MaskedByRows()))
+
+
+class OneOrMore(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 1:
+            return x.sum(0)
+        if x.shape[0] != 1:
+            raise ValueError("empty")
+        return x.squeeze(0) * 2
+
+
+class OneAtATime(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 1:
+            return x.sum(0)
+        assert x.shape[0] == 1
+        return x.squeeze(0) * 2
+
+
+@pytest.mark.parametrize("model", [OneOrMore(), OneAtATime()], ids=lambda model: type(model).__name__)
+def test_the_rest_of_an_arm_relies_on_what_it_asked_for(model: nn.Module) -> None:
+    report = trueport.check(model, (torch.randn(6, 4),), dynamic_shapes={"x": {0: "n"}})
+    assert not report.errors
+    assert {1, 5} <= {tried.sizes["n"] for tried in report.checks}

@@ -93,7 +93,9 @@ class ControlFlow(Questions):
             if arm.raised is not None:
                 self.raised(type(arm.raised), lambda: self.forks.fork(run, number, test))
                 self.drop(f"the arm that raises {type(arm.raised).__name__} is dropped: ONNX cannot raise", place)
-                return self.take(other, state)
+                taken = self.take(other, state)
+                self.relied_on(test, other is arms[0])
+                return taken
         if state is OF_A_TEST and needs_no_branch(test, arms):
             for arm in arms:
                 self.take(arm, state)
@@ -105,7 +107,7 @@ class ControlFlow(Questions):
         self, test: Any, holds: bool, arm: Callable[[], Any], state: BlockNames, before: tuple[Any, ...]
     ) -> Arm:
         """An arm, with what is known because the test holds there, or does not."""
-        with self.tracer.symbols.where(test, holds):
+        with self.tracer.symbols.where(test, holds), self.relying():
             return self._fitting(lambda e: self.trace_arm(arm, state, before, lambda v: known(v, test, holds), e))
 
     def _fitting(self, trace: Callable[[bool], Arm]) -> Arm:

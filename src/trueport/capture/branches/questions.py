@@ -8,9 +8,10 @@ function that is given such a thing, or a method of an object that holds one, is
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
 from functools import partial
 from types import CodeType, FunctionType, GeneratorType, MethodType
@@ -43,7 +44,7 @@ from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.source import Where
-from trueport.torch_internals.symbolic import is_symbolic, is_traced
+from trueport.torch_internals.symbolic import is_symbolic, is_traced, statement_of
 
 
 class Questions(ABC):
@@ -55,6 +56,8 @@ class Questions(ABC):
         self._things: list[Any] = []
         self.plain_rounds = False
         """Whether the rounds of the loop could as well be written out, with plain numbers."""
+        self._rest = (0, contextlib.ExitStack())
+        """How many regions are open in the arm that is traced, and what is known until it ends."""
 
     def number_of_thing(self, thing: Any) -> int:
         known = place_among(self._things, thing)
@@ -118,7 +121,7 @@ class Questions(ABC):
             self.branch(test, nothing, lambda: fail(error), OF_A_TEST)
             return
         place = self.tracer.places.here()
-        if self.tracer.symbols.assume(test, place):
+        if (error is None or not self.relied_on(test, True)) and self.tracer.symbols.assume(test, place):
             return
         if error is None:
             self.drop(f"{said} is assumed: in ONNX it cannot grow", place)
@@ -135,6 +138,25 @@ class Questions(ABC):
             fail(error)
         if truth is not True:
             self.check(truth, error)
+
+    @contextlib.contextmanager
+    def relying(self) -> Iterator[None]:
+        """An arm: what it asks for before it goes on is known in the rest of it, and nowhere else."""
+        before = self._rest
+        with contextlib.ExitStack() as rest:
+            self._rest = (len(self.tracer.regions) + 1, rest)
+            try:
+                yield
+            finally:
+                self._rest = before
+
+    def relied_on(self, test: Any, holds: bool) -> bool:
+        """Eager raises unless this holds: the rest of the arm may rely on it, if it is one that speaks of sizes."""
+        depth, rest = self._rest
+        if len(self.tracer.regions) != depth or statement_of(test) is None:
+            return False
+        rest.enter_context(self.tracer.symbols.where(test, holds))
+        return True
 
     def drop(self, message: str, place: Any) -> None:
         dropped = ArmDropped(message=message, place=place, severity=Severity.NOTE)

@@ -30,7 +30,7 @@ from trueport.capture.recording.writes import Writes
 from trueport.capture.stops.demand import Demand
 from trueport.capture.stops.failures import Swallowed, untranslated
 from trueport.capture.stops.places import Places
-from trueport.capture.stops.raising import OF_OPERATORS, refused_by_eager
+from trueport.capture.stops.raising import OF_OPERATORS, as_eager_fails
 from trueport.capture.values.disagreement import Disagreement
 from trueport.decompositions.accepted import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.decompositions.arguments import flat, mapped
@@ -325,9 +325,9 @@ class Tracer:
             with self.symbols.fake_mode, symbolic_kernels():
                 return results_of(op)(*args, **kwargs)
         except OF_OPERATORS as failure:
-            if len(self.regions) > 1:
-                refused_by_eager(failure, op, args, kwargs)
-            raise
+            if len(self.regions) == 1:
+                raise
+            raise as_eager_fails(failure, op, args, kwargs) from None
         finally:
             self.asking = False
 

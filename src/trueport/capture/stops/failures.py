@@ -152,13 +152,13 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             label="a size is known only when the model runs",
             fix="say what it is: torch._check(y.shape[0] == 1); or write what it is: x[t].unsqueeze(0) for x[t:t + 1]",
         )
-    if is_refused_by_eager(failure) is False:
+    if is_refused_by_eager(failure) is not None:
         return ArmDropped(
-            message=f"eager comes here with some sizes only, and would raise with the others: {_first_line(text)}",
+            message=f"eager would raise here, too, at least with some of the sizes: {_first_line(text)}",
             place=place,
             severity=Severity.ERROR,
             label="raises or not, by a free size",
-            fix="do not declare that size free, or decide by it with `if` before this line",
+            fix="do not declare that size free, or only the range of it with which the model runs",
         )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",

@@ -7,6 +7,7 @@ import dis
 import inspect
 import itertools
 import linecache
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,8 +32,8 @@ from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic
 
 OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 """What an operator raises that refuses its operands."""
-_NEAR, _FAR, _MOST_SIZES = 14, 130, 6000
-"""Up to which size each is tried before an operator is said to refuse all, and how many calls that may take."""
+_NEAR, _FAR, _MOST_SIZES, _MOST_ELEMENTS = 14, 130, 4000, 1 << 20
+"""Up to which size each is tried before an operator is said to refuse all, in how many calls, on how many elements."""
 _LARGEST = 1 << 15
 """Where the numbers among the operands ask for a size beyond this (`x[50_000]`), nothing is said."""
 
@@ -44,40 +45,49 @@ def as_raised(failure: Exception, places: Places) -> Exception | None:
     return failure if _is_users_raise(failure, places) else None
 
 
-def refused_by_eager(failure: Exception, op: OpOverload, args: Any, kwargs: Mapping[str, Any]) -> None:
-    """Note on the error of an operator whether its kernel refuses such tensors for all open sizes, or for some."""
+def as_eager_fails(failure: Exception, op: OpOverload, args: Any, kwargs: Mapping[str, Any]) -> Exception:
+    """The error of an operator, with a note whether its kernel refuses such tensors for all open sizes, or for some.
+
+    Where it does for all, the error is the kernel's own: torch's word on the sizes may be another class.
+    """
     found = [part for part in flat((args, *kwargs.values())) if isinstance(part, torch.Tensor) or is_number(part)]
-    numbers: list[Any] = [
-        each for part in found for each in (part.shape if isinstance(part, torch.Tensor) else (part,))
-    ]
+    sizes_of = (part.shape if isinstance(part, torch.Tensor) else (part,) for part in found)
+    numbers: list[Any] = [each for sizes in sizes_of for each in sizes]
     plain = {abs(each) for each in numbers if isinstance(each, int)}
     unknown = {expr_of(each) for each in numbers if is_symbolic(each)}
     near = range(_NEAR if len(unknown) > 1 else _FAR)
     tried = {*near, *(each + step for each in plain for step in (0, 1)), *(a * b for a in plain for b in plain)}
     if max(tried) > _LARGEST or len(tried) ** len(unknown) > _MOST_SIZES:
-        return
+        return failure
     combined = (dict(zip(unknown, sizes, strict=True)) for sizes in itertools.product(tried, repeat=len(unknown)))
     with suppress(Exception):  # an operator that fails in another way tells nothing
-        answers = {_runs(op, args, kwargs, sizes, type(failure)) for sizes in combined}
-        failure.tp_refused = None if False not in answers else True not in answers  # type: ignore[attr-defined]
+        errors = [_error_of(op, args, kwargs, sizes) for sizes in combined]
+        if None not in errors:
+            failure = errors[0].with_traceback(failure.__traceback__)  # type: ignore[union-attr]
+        if any(errors):
+            failure.tp_refused = None not in errors  # type: ignore[attr-defined]
+    return failure
 
 
-def _runs(
-    op: OpOverload, args: Any, kwargs: Mapping[str, Any], sizes: Mapping[sympy.Basic, int], error: type[Exception]
-) -> bool:
-    """Whether a kernel takes zeros of these sizes. They are all one zero."""
+def _error_of(
+    op: OpOverload, args: Any, kwargs: Mapping[str, Any], sizes: Mapping[sympy.Basic, int]
+) -> Exception | None:
+    """What a kernel raises on zeros of these sizes, one after the other in memory: so most of them can be viewed."""
 
     def real(part: Any) -> Any:
         if isinstance(part, torch.Tensor):
-            return torch.zeros((), dtype=part.dtype).expand([real(size) for size in part.shape])
+            shape = [real(size) for size in part.shape]
+            if math.prod(shape) > _MOST_ELEMENTS:
+                raise MemoryError
+            return torch.zeros(shape, dtype=part.dtype)
         return sizes[expr_of(part)] if is_symbolic(part) else part
 
     try:
         with outside_all_modes():
             op(*mapped(args, real), **{name: mapped(value, real) for name, value in kwargs.items()})
-    except error:
-        return False
-    return True
+    except OF_OPERATORS as refused:
+        return refused
+    return None
 
 
 def is_refused_by_eager(failure: Exception) -> bool | None:
