@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -134,7 +135,9 @@ def _peers(found: Found) -> str:
         is_wrong = one.verdict in WRONG or bool(theirs.confirmed)
         if is_wrong:
             seen = one.detail if one.verdict in WRONG else f"at the input that verify shows: {theirs.confirmed}"
-            wrong.append([name, _cell(seen), _cell(theirs.verified)])
+            smallest = re.search(r"smallest: [^|]+", theirs.verified)
+            shown = f"{theirs.verified.partition(' | ')[0]}; {smallest[0]}" if smallest else theirs.verified
+            wrong.append([name, _cell(seen), _cell(shown, 400)])
         said = ("wrong" if is_wrong else "not confirmed") if accused else theirs.verified.partition(":")[0]
         missed += is_wrong and not accused
         own_cells = [own.judgement.verdict.value, f"{own.judgement.cpu_seconds:.1f}"]
