@@ -151,7 +151,8 @@ def _peers(found: Found) -> str:
 {len(rows)} of them, drawn by lot (seed 18), with the same free sizes; on the judge's own inputs {told}. `trueport
 verify` was given each file that was written, and searched further. An accusation is printed only where the judge, which
 has no code of trueport, sees the difference as well, on its own inputs or at the one that verify shows: {len(wrong)}
-files. {doubtful} more were accused and not confirmed, {missed} are wrong and were not accused.
+files. {doubtful} more were accused and not confirmed, {missed} are wrong and were not accused. Look at the input before
+you judge: a row whose mask is all zeros, or very large values, may be none that your users send.
 
 {results.table(["model", "the judge", "trueport verify"], wrong)}
 
