@@ -32,7 +32,8 @@ from trueport.sweeping import Entry, Outcome, SweepRow, sweep
 from trueport.sweeping.ledger import Ledger
 
 STARTING = 6.0
-"""Seconds that each model needs beside its export: a new process with torch in it."""
+"""Seconds that each model needs beside its export, for a new process with torch and transformers in it: the row of a
+small model in a sweep has 6 s in all."""
 COMING_BACK = 30.0
 """Seconds until a worker that was lost is replaced."""
 ROUND_TRIP = 0.002

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -134,7 +135,9 @@ def _peers(found: Found) -> str:
         is_wrong = one.verdict in WRONG or bool(theirs.confirmed)
         if is_wrong:
             seen = one.detail if one.verdict in WRONG else f"at the input that verify shows: {theirs.confirmed}"
-            wrong.append([name, _cell(seen), _cell(theirs.verified)])
+            smallest = re.search(r"smallest: [^|]+", theirs.verified)
+            shown = f"{theirs.verified.partition(' | ')[0]}; {smallest[0]}" if smallest else theirs.verified
+            wrong.append([name, _cell(seen), _cell(shown, 400)])
         said = ("wrong" if is_wrong else "not confirmed") if accused else theirs.verified.partition(":")[0]
         missed += is_wrong and not accused
         own_cells = [own.judgement.verdict.value, f"{own.judgement.cpu_seconds:.1f}"]
@@ -148,7 +151,8 @@ def _peers(found: Found) -> str:
 {len(rows)} of them, drawn by lot (seed 18), with the same free sizes; on the judge's own inputs {told}. `trueport
 verify` was given each file that was written, and searched further. An accusation is printed only where the judge, which
 has no code of trueport, sees the difference as well, on its own inputs or at the one that verify shows: {len(wrong)}
-files. {doubtful} more were accused and not confirmed, {missed} are wrong and were not accused.
+files. {doubtful} more were accused and not confirmed, {missed} are wrong and were not accused. Look at the input before
+you judge: a row whose mask is all zeros, or very large values, may be none that your users send.
 
 {results.table(["model", "the judge", "trueport verify"], wrong)}
 
