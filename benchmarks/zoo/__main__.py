@@ -1,6 +1,6 @@
 """`python -m benchmarks.zoo`: real architectures, exported with free sizes and held against eager.
 
-By default those that are written by hand, here (nine of transformers) and in `../shared/zoo` where that folder is.
+By default those that are written by hand, here (some of transformers) and in `../shared/zoo` where that folder is.
 `--part transformers timm torchvision skipped` are all folders and files of these libraries, made small in a general
 way (`trueport.zoo`); they need timm and torchvision installed. Each is compared on its example, on other sizes and on
 padded masks, by a judge without any code of trueport. A diagnosis counts where it names a line of the library; its code
