@@ -15,7 +15,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from tests.global_state import torch_state
-from trueport.capture.validate import ASKED
+from trueport.graph.validate import ASKED
 
 # The machine is shared: how long an example takes says nothing about our code. And what fails must fail again.
 settings.register_profile(

@@ -14,8 +14,8 @@ from benchmarks.children import Phase
 from benchmarks.ops import calls as models
 from benchmarks.ops.samples import LARGEST, Unmeasurable, chosen, database, drawn
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph
 from trueport.capture.trace import capture
+from trueport.graph.regions import Graph
 from trueport.load.request import make_job
 from trueport.lower.lower import lower
 from trueport.lower.table import is_leaf

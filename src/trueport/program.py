@@ -15,8 +15,8 @@ import onnx_ir as ir
 import torch
 
 from trueport import temporary
-from trueport.capture.graph import Graph, Number, OpenItems, Value, is_carried
 from trueport.diagnostics.base import Diagnostic
+from trueport.graph.regions import Graph, Number, OpenItems, Value, is_carried
 from trueport.load.faults import usage_error
 from trueport.load.job import Job
 from trueport.load.outputs import refuse_output
@@ -121,7 +121,7 @@ class Program:
     def captured(self) -> Graph:
         """The graph of regions that the model was traced into, before it became ONNX: for tests and tools that look
         inside. `captured.root.walk()` goes through its nodes, `captured.restarts` tells why the trace began again.
-        What a graph is made of (`trueport.capture.graph`) may change with any version."""
+        What a graph is made of (`trueport.graph.regions`) may change with any version."""
         return self._graph
 
     @property

@@ -30,7 +30,6 @@ import torch
 from trueport import progress, summary, temporary
 from trueport.capture.assumptions import library_decisions
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph
 from trueport.capture.stops.refusals import placed
 from trueport.capture.trace import capture
 from trueport.capture.unrolling import written_out
@@ -47,6 +46,7 @@ from trueport.examine.limits import within
 from trueport.functions.asked import Wanted
 from trueport.functions.stage import NamedCalls, write_functions
 from trueport.garbage import uncollected
+from trueport.graph.regions import Graph
 from trueport.load.job import Job, Leaf
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower

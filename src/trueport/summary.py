@@ -13,10 +13,10 @@ import sympy
 import torch
 
 from trueport.capture.assumptions import judge
-from trueport.capture.graph import Graph, is_carried
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp004_not_deterministic import NotDeterministic
 from trueport.functions.bodies import DOMAIN
+from trueport.graph.regions import Graph, is_carried
 from trueport.load.job import Job
 from trueport.load.values import spelt
 from trueport.lower.noted import every_node

@@ -9,10 +9,10 @@ import torch
 
 import trueport
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph, Node
 from trueport.capture.trace import capture
 from trueport.errors import ExportError
 from trueport.examine import run_eager
+from trueport.graph.regions import Graph, Node
 from trueport.load.request import make_job
 from trueport.load.structures import flatten
 from trueport.lower.table import is_leaf

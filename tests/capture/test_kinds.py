@@ -9,7 +9,6 @@ import pytest
 import sympy
 import torch
 
-from trueport.capture.graph import Number, Value
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import (
     UNBOUND_KIND,
@@ -28,6 +27,7 @@ from trueport.capture.values.kinds import (
     both_told,
     join,
 )
+from trueport.graph.regions import Number, Value
 from trueport.load.structures import flatten
 from trueport.source import Place
 

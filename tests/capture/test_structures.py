@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.capture.helpers import FREE, assert_captured, assert_exported, assert_same, refusal
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 
 
 class Pair(NamedTuple):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.capture.helpers import assert_captured, assert_exported
-from trueport.capture.graph import WeightKind
+from trueport.graph.regions import WeightKind
 
 
 def x(*sizes: int) -> torch.Tensor:

@@ -13,9 +13,9 @@ import torch
 
 import trueport
 from tests.capture.helpers import assert_same
-from trueport.capture.graph import Control
 from trueport.errors import ExportError
 from trueport.examine import run_eager
+from trueport.graph.regions import Control
 from trueport.load.request import make_job
 from trueport.program import Program
 from trueport.verify.replay import replay

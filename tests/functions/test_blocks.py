@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from torch import nn
 
-from trueport.capture.graph import ModuleCall
 from trueport.functions.blocks import Block, Item, laid_out
+from trueport.graph.regions import ModuleCall
 from trueport.lower.noted import CALL
 from trueport.source import Place
 

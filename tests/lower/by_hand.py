@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, GraphInput, GraphOutput, Node, Number, Region, Returns, Value, Weight
+from trueport.graph.regions import Control, Graph, GraphInput, GraphOutput, Node, Number, Region, Returns, Value, Weight
 from trueport.load.structures import flatten
 from trueport.source import Place, Where
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.lower.by_hand import aten, call, control, graph, number, value
 from tests.lower.through_onnx import run
-from trueport.capture.graph import Control, Graph, Number, Region
+from trueport.graph.regions import Control, Graph, Number, Region
 from trueport.lower.lower import lower
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lower.through_onnx import check, model_of
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.tensor import Tensor
 from trueport.torch_internals import size_functions

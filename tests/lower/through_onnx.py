@@ -11,8 +11,8 @@ import onnx_ir as ir
 import onnxruntime
 import torch
 
-from trueport.capture.graph import Graph, Number
 from trueport.capture.trace import capture
+from trueport.graph.regions import Graph, Number
 from trueport.load.request import make_job
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.table import is_leaf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import trueport
-from trueport.capture.graph import Control
+from trueport.graph.regions import Control
 from trueport.verify.decisions.regions import RegionRecording, alone
 
 

@@ -12,8 +12,8 @@ from torch import nn
 import trueport
 from tests.verify.onnx_models import FLOAT, helper, port, write
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph
 from trueport.capture.trace import capture
+from trueport.graph.regions import Graph
 from trueport.load.request import make_job
 from trueport.lower.table import is_leaf
 from trueport.verify.check import Check, check_model

@@ -2,7 +2,7 @@
 
 Rooms, lowest first; each imports from those before it only, which tests/test_imports.py holds:
 
-    graph.py, limits.py            the program that is captured, and every bound
+    limits.py, assumptions.py      every bound, and what a trace took for granted about free sizes
     values/                        what a name may be that no value of ONNX is: one of several, None or not, a conflict
     stops/                         why and where a trace stops: the line, restarts, refusals, the user's own errors
     recording/                     operators on tensors without data, noted as nodes

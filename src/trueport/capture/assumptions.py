@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import sympy
 
 from trueport.capture import limits
-from trueport.capture.graph import Graph, SizeAssumption
+from trueport.graph.regions import Graph, SizeAssumption
 from trueport.load.job import FreeSize
 from trueport.torch_internals.expressions import as_python, with_sizes
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from trueport.capture.graph import ModuleCall, Value
 from trueport.capture.recording.memory import value_of
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import Disagreement
+from trueport.graph.regions import ModuleCall, Value
 from trueport.torch_internals import FunctionalTensor, inside_functional, saying_exporting
 
 _FEW = 16

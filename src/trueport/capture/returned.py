@@ -16,7 +16,6 @@ from trueport.capture.containers.dicts import first_open_dict
 from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.rows import Column, NotAlike, Rows
 from trueport.capture.containers.sequences import StandIn
-from trueport.capture.graph import GraphOutput, OpenItems, Switch, is_carried
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import refuse_unsure
 from trueport.capture.values.maybe import unless_empty
@@ -26,6 +25,7 @@ from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.errors import ExportError, refusal
+from trueport.graph.regions import GraphOutput, OpenItems, Switch, is_carried
 from trueport.load.job import Job
 from trueport.load.structures import FoundLeaf, Structure, StructureMismatch, flatten
 from trueport.load.trees import Repeated

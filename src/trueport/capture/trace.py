@@ -18,7 +18,6 @@ from trueport.capture.branches.higher_order import higher_order_functions
 from trueport.capture.effects.caches import caches_left_alone
 from trueport.capture.effects.snapshot import AttributeSnapshot, Surroundings
 from trueport.capture.effects.state import StateMode, settle_state
-from trueport.capture.graph import Graph, GraphInput, GraphOutput, ModuleCall, Number, Restart, is_carried
 from trueport.capture.module_calls import module_calls
 from trueport.capture.python.lending import lent_builtins
 from trueport.capture.python.number_methods import numbers_like_pythons
@@ -31,13 +30,14 @@ from trueport.capture.stops.failures import diagnose, ends_the_call, place_of
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.refusals import naming
 from trueport.capture.stops.restarts import NeedsRewrite, Restarting, WritesInPlace
-from trueport.capture.tidy import tidy
 from trueport.capture.torch_calls import TorchCalls
-from trueport.capture.validate import InvalidGraph, check_if_asked
 from trueport.decompositions.arrays import arrays_of_traced_numbers
 from trueport.decompositions.registry import layers_decomposed
 from trueport.diagnostics.base import Diagnostic
 from trueport.errors import ExportError, Unwinding
+from trueport.graph.regions import Graph, GraphInput, GraphOutput, ModuleCall, Number, Restart, is_carried
+from trueport.graph.tidy import tidy
+from trueport.graph.validate import InvalidGraph, check_if_asked
 from trueport.load.job import Job, sizes_in
 from trueport.load.unscripted import unscripted
 from trueport.load.values import LeafKind

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from trueport.capture import limits
-from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp106_long_unrolling import LongUnrolling
+from trueport.graph.regions import Graph
 
 
 def written_out(graph: Graph) -> list[Diagnostic]:

@@ -12,7 +12,7 @@ from trueport.source import visible
 
 _LOGGER = "trueport.capture"
 VALIDATE = "TRUEPORT_VALIDATE"
-"""Named here as well as in capture/validate.py, which imports torch."""
+"""Named here as well as in graph/validate.py, which imports torch."""
 
 
 class _Printable(logging.Formatter):

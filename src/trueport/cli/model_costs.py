@@ -11,7 +11,7 @@ from trueport.cli.request import Request
 from trueport.diagnostics.base import Diagnostic
 
 if TYPE_CHECKING:
-    from trueport.capture.graph import Graph
+    from trueport.graph.regions import Graph
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import ModuleCall
+from trueport.graph.regions import ModuleCall
 from trueport.lower.noted import CALL
 
 FEWEST = 3

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Value
 from trueport.functions.blocks import Block, Item, Layout, graphs_of, is_constant
 from trueport.functions.kinds import BlockKind, KnownBlock, content_of, own_nodes
+from trueport.graph.regions import Value
 from trueport.lower.noted import CALL, SOURCE, STACK, Scopes, note_place, notes_of, within
 from trueport.lower.weights import WeightTensor
 from trueport.source import Place, SourceRoots

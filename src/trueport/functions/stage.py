@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import ModuleCall, Value
 from trueport.functions.asked import Wanted
 from trueport.functions.blocks import Block, Layout, graphs_of, is_constant, laid_out
 from trueport.functions.bodies import DOMAIN, Bodies, constant_of
 from trueport.functions.kinds import kinds_of
+from trueport.graph.regions import ModuleCall, Value
 from trueport.lower.noted import CALL, Scopes
 from trueport.source import SourceRoots
 

@@ -17,8 +17,8 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Node, Number, Value
 from trueport.diagnostics.base import Diagnostic
+from trueport.graph.regions import Control, Node, Number, Value
 from trueport.lower.attributes import attribute
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.faulty_kernels import written_otherwise

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Control, Node, Number, Region, Value
+from trueport.graph.regions import Control, Node, Number, Region, Value
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.scope import DEEPEST
 from trueport.lower.subgraphs import as_scalar, declared, graph_of, new_result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Control, Node, Number, Value
+from trueport.graph.regions import Control, Node, Number, Value
 from trueport.lower.chains import DEEP, Chain, chain_of, height
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.subgraphs import as_scalar, declared, graph_of, new_result

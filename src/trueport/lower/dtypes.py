@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Node, Number, Value
+from trueport.graph.regions import Node, Number, Value
 from trueport.lower.tensor import Emitter, Operand, Tensor
 from trueport.torch_internals.schemas import argument_names
 

@@ -9,12 +9,12 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Control, Node, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp402_translation_failed import TranslationFailed
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import Control, Node, Value
 from trueport.lower.scope import DEEPEST, NestedTooDeep
 from trueport.lower.signature import NeedsOpset
 from trueport.lower.table import name_of

@@ -20,11 +20,11 @@ import sympy
 import torch
 
 from trueport.capture.assumptions import declared_sizes
-from trueport.capture.graph import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, is_carried
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp601_opset_unsupported import OpsetUnsupported
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import Control, Graph, Node, Number, OpenItems, Region, Returns, Value, is_carried
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, at_the_ends, meets_complex, not_carried, translate_complex
 from trueport.lower.complex.pairs import on_twins

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Graph
+from trueport.graph.regions import Graph
 from trueport.load.job import Job
 from trueport.load.unwrap import FunctionModule
 from trueport.source import Place, SourceRoots, Where

@@ -16,7 +16,7 @@ import torch
 from onnxscript import evaluator
 from onnxscript.values import Op, TracedOnnxFunction
 
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Operand, Tensor

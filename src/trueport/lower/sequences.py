@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import OpenItems, Size
+from trueport.graph.regions import OpenItems, Size
 from trueport.lower.builder import Builder
 from trueport.lower.passes.kernels import has_kernel
 from trueport.lower.signature import signature_of

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.exact.arithmetic import compute
 from trueport.lower.scope import Scope, Shelf
 from trueport.lower.tensor import Emitter, Tensor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Value
+from trueport.graph.regions import Number, Value
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Tensor

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.scope import Scope
 
 Operand = Any

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from trueport.capture.graph import Graph, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp501_dtype_unsupported import DtypeUnsupported
+from trueport.graph.regions import Graph, Value
 from trueport.lower.dtypes import TO_ONNX
 from trueport.source import Place
 

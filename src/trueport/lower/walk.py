@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Node, Number, Region, Value
+from trueport.graph.regions import Node, Number, Region, Value
 from trueport.lower.builder import Builder
 from trueport.lower.complex.twins import Twins
 from trueport.lower.tensor import Tensor

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import torch
 
 from trueport import progress
-from trueport.capture.graph import Value, Weight
+from trueport.graph.regions import Value, Weight
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.tensor import Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from trueport.capture.validate import ASKED
+from trueport.graph.validate import ASKED
 from trueport.lower.passes.exact_factors import keep_factors_exact
 from trueport.lower.passes.graphs import every_graph
 from trueport.lower.passes.padded_pools import keep_padding

@@ -20,9 +20,9 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp811_wrong_distribution import WrongDistribution
+from trueport.graph.regions import Graph
 from trueport.load.job import Job
 from trueport.verify.check import Opened, limits_for, open_model
 from trueport.verify.faults.evidence import ComparedCall, Evidence

@@ -11,11 +11,11 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Graph, SizeAssumption, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.spelling import size_range, told
 from trueport.examine.same import same_outputs
 from trueport.garbage import uncollected
+from trueport.graph.regions import Graph, SizeAssumption, Value
 from trueport.load.job import Job, sizes_in
 from trueport.lower.lower import CustomTable, lower
 from trueport.source import line_of

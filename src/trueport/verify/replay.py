@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import (
+from trueport.graph.regions import (
     Control,
     Graph,
     GraphOutput,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph, Node
+from trueport.graph.regions import Graph, Node
 from trueport.verify.judging.reference import RunEager
 from trueport.verify.replay import Replay
 

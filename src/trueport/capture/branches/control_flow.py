@@ -21,7 +21,6 @@ from trueport.capture.containers.sequences import OpenSequence, is_plain_iterato
 from trueport.capture.containers.stepping import Remembered
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
-from trueport.capture.graph import Control, Node, Returns
 from trueport.capture.joins.meeting import Arm
 from trueport.capture.joins.merging import Merging
 from trueport.capture.loops.loops import Loops
@@ -39,6 +38,7 @@ from trueport.capture.stops.refusals import refuse_endless
 from trueport.capture.values.maybe import known
 from trueport.capture.values.stores import fill, held_disagreement
 from trueport.errors import ExportError
+from trueport.graph.regions import Control, Node, Returns
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames

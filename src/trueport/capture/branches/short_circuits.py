@@ -11,8 +11,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Node, numbers_in, values_in
 from trueport.capture.joins.meeting import Arm
+from trueport.graph.regions import Node, numbers_in, values_in
 from trueport.torch_internals.symbolic import is_single, is_symbolic, plain_number, statement_of
 
 aten = torch.ops.aten

@@ -21,9 +21,9 @@ from typing import Any
 from trueport.capture import limits
 from trueport.capture.containers.choices import looked_up
 from trueport.capture.containers.sequences import OpenSequence, opened, refuse
-from trueport.capture.graph import Region
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.tracer import Tracer
+from trueport.graph.regions import Region
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND, BlockNames
 from trueport.torch_internals.symbolic import is_symbolic, is_traced

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import torch
 
 from trueport.capture.containers.rows import NoRows, Rows
-from trueport.capture.graph import Value
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.maybe import Maybe, value_of
 from trueport.capture.values.stores import store_of, walk
+from trueport.graph.regions import Value
 from trueport.load.trees import container_of
 from trueport.load.values import SYMBOLIC_NUMBERS, attributes_of
 from trueport.torch_internals import FunctionalTensor

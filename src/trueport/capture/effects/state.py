@@ -18,13 +18,13 @@ from typing import Any
 import torch
 
 from trueport.capture.effects.snapshot import AttributeSnapshot, classes_near, rooms_near
-from trueport.capture.graph import GraphInput, GraphOutput, Size, Value, Weight, WeightKind, values_in
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.weights import MemoryKey, memory_key
 from trueport.capture.stops.restarts import Restarting
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp203_state_written import StateWritten
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import GraphInput, GraphOutput, Size, Value, Weight, WeightKind, values_in
 from trueport.source import Place, Where
 from trueport.source.writes import line_that_writes
 

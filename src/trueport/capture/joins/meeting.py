@@ -15,7 +15,6 @@ from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import no_size
 from trueport.capture.containers.rows import IsInner
 from trueport.capture.effects.last_values import LastValues
-from trueport.capture.graph import Number, Region, Size, Value, symbols_of
 from trueport.capture.recording.sharing import Left
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.recording.writes import Write
@@ -25,6 +24,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.leaves import plain_structure
 from trueport.capture.values.maybe import Maybe, value_of
 from trueport.capture.values.stores import ContainerChange, Contents, as_left, contents_after
+from trueport.graph.regions import Number, Region, Size, Value, symbols_of
 from trueport.load.containers import Attributes, kind_of_container
 from trueport.load.values import NUMBERS, LeafKind, attributes_of
 from trueport.rewrite.running.runtime import UNBOUND

@@ -17,7 +17,6 @@ from trueport.capture.containers.dicts import TracedDict, joined_entries
 from trueport.capture.containers.lists import ListParts, Part, TracedList, held_in
 from trueport.capture.containers.parts import PlainItems
 from trueport.capture.containers.rows import NotAlike, Rows, common_shape
-from trueport.capture.graph import Number, Value, symbols_of
 from trueport.capture.joins.meeting import Arm, MeetingWays, inside
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.stops.raising import is_handled_here
@@ -26,6 +25,7 @@ from trueport.capture.values.chosen import Chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import ONE_LIST, Length, ListKind
 from trueport.capture.values.stores import ContainerChange, keys_differ
+from trueport.graph.regions import Number, Value, symbols_of
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 from trueport.load.trees import container_of

@@ -20,7 +20,6 @@ import torch
 
 from trueport.capture.containers.lists import ListParts, TracedList, held_in, is_open
 from trueport.capture.containers.rows import NotAlike
-from trueport.capture.graph import Number
 from trueport.capture.joins.meeting import inside
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import WHOLE, Content, FilledList, Round, Slot
@@ -31,6 +30,7 @@ from trueport.capture.values.kinds import Conflict, ListKind, Opaque, join
 from trueport.capture.values.leaves import tensors_in
 from trueport.capture.values.maybe import flag_of, value_of
 from trueport.capture.values.stores import ContainerChange
+from trueport.graph.regions import Number
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 from trueport.torch_internals.symbolic import same_value, statement_of

@@ -26,7 +26,6 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.lists import Unfilled
-from trueport.capture.graph import Node, Number, Region, Value
 from trueport.capture.loops.last_time import LastTime, Outermost, is_linked_anew
 from trueport.capture.loops.learning import Learner
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
@@ -35,6 +34,7 @@ from trueport.capture.loops.rounds import Rounds, Step
 from trueport.capture.recording.flow import Flow
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.recording.tracer import Tracer
+from trueport.graph.regions import Node, Number, Region, Value
 from trueport.rewrite.running.runtime import BlockNames
 from trueport.torch_internals.symbolic import expr_of
 

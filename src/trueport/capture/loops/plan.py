@@ -11,7 +11,6 @@ import torch
 
 from trueport.capture import limits
 from trueport.capture.containers.rows import IsInner
-from trueport.capture.graph import Number, Value
 from trueport.capture.joins.meeting import MeetingWays
 from trueport.capture.loops.slots import Content, FilledList, Round, Slot
 from trueport.capture.recording.flow import Flow
@@ -25,6 +24,7 @@ from trueport.capture.values.maybe import Maybe, flag_of, value_of
 from trueport.capture.values.stores import ContainerChange, store_of
 from trueport.diagnostics.rules.tp103_arms_disagree import ArmsDisagree
 from trueport.errors import Unwinding, refusal
+from trueport.graph.regions import Number, Value
 from trueport.rewrite.running.runtime import UNBOUND, BlockNames
 from trueport.source import Place
 from trueport.torch_internals import memory_of

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from trueport.capture.containers.lists import ListParts
-from trueport.capture.graph import Control, Node, Number, Returns, Value
 from trueport.capture.joins.meeting import inside
 from trueport.capture.loops.plan import Plan
 from trueport.capture.loops.slots import FilledList, Round, Slot
 from trueport.capture.loops.tangles import Tangles
 from trueport.capture.values.leaves import tensors_in
+from trueport.graph.regions import Control, Node, Number, Returns, Value
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.torch_internals import from_functional, memory_of
 from trueport.torch_internals.symbolic import is_symbolic

@@ -8,9 +8,9 @@ from typing import Any
 from trueport.capture.containers.lists import ListParts, TracedList
 from trueport.capture.effects.last_values import last_values
 from trueport.capture.effects.world import World
-from trueport.capture.graph import Number
 from trueport.capture.loops.plan import FirstRoundDiffers, Plan
 from trueport.capture.loops.slots import Round, Slot
+from trueport.graph.regions import Number
 from trueport.torch_internals import from_functional, memory_of
 from trueport.torch_internals.symbolic import expr_of, is_traced
 

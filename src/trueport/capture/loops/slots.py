@@ -11,11 +11,11 @@ import torch
 from trueport.capture.containers.lists import TracedList
 from trueport.capture.containers.parts import ListParts, no_size
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows, common_shape, held_together
-from trueport.capture.graph import Number, Value
 from trueport.capture.joins.meeting import TracedWay
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import Kind, ListKind, TensorKind
 from trueport.capture.values.stores import ContainerChange, Store, store_of
+from trueport.graph.regions import Number, Value
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import FoundLeaf, Structure, flatten
 from trueport.rewrite.running.runtime import UNBOUND

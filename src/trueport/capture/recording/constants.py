@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Node, Number, Value, Weight, filled_in, values_in
 from trueport.decompositions.arguments import flat
+from trueport.graph.regions import Node, Number, Value, Weight, filled_in, values_in
 from trueport.source import Place
 from trueport.torch_internals import OpOverload, outside_all_modes
 

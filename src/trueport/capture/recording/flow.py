@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import torch
 
-from trueport.capture.graph import Region
 from trueport.capture.recording.sharing import Memory
 from trueport.capture.recording.tracer import Tracer
+from trueport.graph.regions import Region
 from trueport.rewrite.running.asking import Trace
 from trueport.rewrite.running.runtime import BlockNames
 

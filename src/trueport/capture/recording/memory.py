@@ -16,8 +16,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Number, Size, Value, symbols_in
 from trueport.capture.recording.symbols import Symbols
+from trueport.graph.regions import Number, Size, Value, symbols_in
 from trueport.torch_internals import FakeTensor, OpOverload, copy_fake, copy_functional, to_functional
 from trueport.torch_internals.symbolic import is_symbolic
 

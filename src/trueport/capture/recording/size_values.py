@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from trueport.capture import limits
-from trueport.capture.graph import Number, Value, filled_in
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.symbols import Symbols
+from trueport.graph.regions import Number, Value, filled_in
 from trueport.torch_internals import outside_all_modes
 from trueport.torch_internals.symbolic import expr_of, is_integer, shapes_of
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from trueport.capture.graph import Node, Value
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
+from trueport.graph.regions import Node, Value
 from trueport.torch_internals.schemas import aliases
 from trueport.torch_internals.symbolic import same_number, same_stride
 

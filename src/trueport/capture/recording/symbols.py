@@ -9,8 +9,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Number, Size, SizeAssumption
 from trueport.capture.stops.places import Places
+from trueport.graph.regions import Number, Size, SizeAssumption
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes

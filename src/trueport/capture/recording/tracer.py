@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
-from trueport.capture.graph import Node, Number, Region, Returns, Value, Weight, values_in
 from trueport.capture.recording.constants import Constants
 from trueport.capture.recording.memory import ResultCache, set_value, value_of
 from trueport.capture.recording.sharing import Again
@@ -40,6 +39,7 @@ from trueport.decompositions.quantised import grid_among
 from trueport.decompositions.registry import operator_decomposition, results_of
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import Node, Number, Region, Returns, Value, Weight, values_in
 from trueport.source import Place
 from trueport.torch_internals import (
     FakeTensor,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trueport.capture.graph import Value, Weight, WeightKind
 from trueport.capture.recording.held import held_by
 from trueport.capture.recording.memory import set_value
+from trueport.graph.regions import Value, Weight, WeightKind
 from trueport.torch_internals import FakeTensor, FunctionalTensor, fake_from_real
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from trueport.capture.graph import Number, Size, Value
+from trueport.graph.regions import Number, Size, Value
 from trueport.load.structures import Structure
 
 _SHORT = 30

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from trueport.capture.graph import Control, Graph
 from trueport.capture.recording.ways import IsLeaf
 from trueport.capture.trace import capture
 from trueport.diagnostics.base import Diagnostic
@@ -23,6 +22,7 @@ from trueport.fix.portable.text import NoPortableForm
 from trueport.fix.portable.trial import PortableOutcome, a_file, answers, in_new_code, same_as_before
 from trueport.fix.portable.values import SeenInFunction, watched
 from trueport.fix.portable.writing import PortableStyle
+from trueport.graph.regions import Control, Graph
 from trueport.load.job import Job
 from trueport.rewrite.functions import Refused
 from trueport.source import Place, Where

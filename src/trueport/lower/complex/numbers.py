@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Value
 from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp403_complex_value import ComplexValue
 from trueport.diagnostics.rules.tp404_complex_as_pairs import ComplexAsPairs
+from trueport.graph.regions import Control, Graph, Node, Number, Value
 from trueport.lower.builder import Builder
 from trueport.lower.complex.twins import is_complex
 from trueport.lower.dtypes import parts_dtype

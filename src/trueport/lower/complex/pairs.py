@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trueport.capture.graph import Control, Node
+from trueport.graph.regions import Control, Node
 from trueport.lower.complex.twins import Twins, is_complex
 from trueport.lower.table import name_of, of_complex
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Control, Node, Number, Value
+from trueport.graph.regions import Control, Node, Number, Value
 from trueport.lower.complex.numbers import Complex
 from trueport.lower.complex.pairs import ON_PAIRS, with_copies
 from trueport.lower.complex.twins import is_complex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueport.capture.graph import Value
+from trueport.graph.regions import Value
 
 
 class Twins:

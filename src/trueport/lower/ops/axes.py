@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import sympy
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.tensor import Tensor
 from trueport.torch_internals import size_functions

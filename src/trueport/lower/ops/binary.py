@@ -8,7 +8,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.exact.division import float_floor_div, float_floor_mod, floor_div, floor_mod, trunc_mod
 from trueport.lower.exact.precise import function, log1p

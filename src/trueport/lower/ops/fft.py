@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, complex_only
 from trueport.lower.ops.complex.complexes import conj, mul

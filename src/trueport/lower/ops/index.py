@@ -8,7 +8,7 @@ from functools import reduce
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import axis_of, broadcast, count
 from trueport.lower.ops.create import filled

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Number, Size, Value
+from trueport.graph.regions import Number, Size, Value
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import LAST, axis_of, count, from_front, size_of, slice_axis, to_front
 from trueport.lower.table import op

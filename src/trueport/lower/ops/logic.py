@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor

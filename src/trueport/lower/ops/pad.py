@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.table import op
 from trueport.lower.tensor import Operand, Tensor

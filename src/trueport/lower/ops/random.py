@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import onnx_dtype
 from trueport.lower.table import op

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import torch_dtype
 from trueport.lower.ops.axes import axis_of, from_front

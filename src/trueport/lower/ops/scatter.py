@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number
+from trueport.graph.regions import Number
 from trueport.lower.builder import Builder
 from trueport.lower.exact.division import floor_div
 from trueport.lower.ops.axes import axis_of, count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.dtypes import promoted
 from trueport.lower.loops import loop

@@ -1,6 +1,6 @@
 """Nodes and weights that nobody reads are left out of the model.
 
-What the captured program does not need is gone before (capture/tidy.py). But a translation may need less than it is
+What the captured program does not need is gone before (graph/tidy.py). But a translation may need less than it is
 given: `copy` takes the sizes of a tensor, which may be known, and not its values.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trueport.capture.effects.state import StateMode
-from trueport.capture.graph import Graph
 from trueport.examine import Examined
+from trueport.graph.regions import Graph
 from trueport.load.job import Job
 from trueport.verify.assumed.sizes import Refuses, TraceJudged, judge_sizes
 from trueport.verify.assumed.state import judge_state

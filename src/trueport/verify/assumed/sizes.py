@@ -18,7 +18,6 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
 from trueport.capture.assumptions import Judged, decisions_on_numbers, judge, numbers_that_break, tied_sizes
-from trueport.capture.graph import Graph, SizeAssumption
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
@@ -26,6 +25,7 @@ from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp303_sizes_related import SizesRelated
 from trueport.diagnostics.rules.tp305_size_assumed import SizeAssumed
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import Graph, SizeAssumption
 from trueport.load.job import FreeSize, Job, sizes_in
 from trueport.torch_internals.expressions import truth_at, with_sizes
 from trueport.verify.inputs.draw import draw

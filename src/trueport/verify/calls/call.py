@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Size, Value, Weight, WeightKind
+from trueport.graph.regions import Control, Graph, Node, Number, Size, Value, Weight, WeightKind
 from trueport.lower.lower import CustomTable, used_values
 from trueport.lower.table import Translation, is_dropped, translation_for
 from trueport.torch_internals import OpOverload

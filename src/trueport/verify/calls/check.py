@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from trueport.capture.graph import Graph
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp812_call_differs import CallDiffers
 from trueport.diagnostics.spelling import VALUES, told
+from trueport.graph.regions import Graph
 from trueport.lower.lower import CustomTable
 from trueport.verify.calls.call import Call, calls_of
 from trueport.verify.calls.edges import Level

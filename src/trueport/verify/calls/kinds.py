@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Node, Value
+from trueport.graph.regions import Node, Value
 from trueport.torch_internals import OpOverload
 from trueport.torch_internals.schemas import arguments_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Graph, GraphInput, GraphOutput, Number, Region, Value, Weight, WeightKind
+from trueport.graph.regions import Graph, GraphInput, GraphOutput, Number, Region, Value, Weight, WeightKind
 from trueport.load.job import FreeSize
 from trueport.verify.calls.call import Call, is_fixed
 from trueport.verify.calls.trials import Sizes, Trial

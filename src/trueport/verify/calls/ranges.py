@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Region, Value, Weight, WeightKind
+from trueport.graph.regions import Control, Graph, Node, Number, Region, Value, Weight, WeightKind
 from trueport.torch_internals import OpOverload
 from trueport.verify.calls.kinds import OperatorKind, base_name, kind_of, named_arguments, names
 

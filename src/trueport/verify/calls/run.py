@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph, Value
+from trueport.graph.regions import Graph, Value
 from trueport.verify.calls.call import Call
 from trueport.verify.calls.edges import Level, level_of
 from trueport.verify.calls.judging import differing

@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Value
+from trueport.graph.regions import Value
 from trueport.verify.calls.call import Call, CallOperand
 from trueport.verify.calls.edges import Level, edge_values, every_value, within
 from trueport.verify.calls.kinds import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueport.capture.graph import Control, Graph
+from trueport.graph.regions import Control, Graph
 from trueport.rewrite.running.probe_runtime import Site
 from trueport.verify.decisions.tally import Relevant
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Graph, GraphInput, GraphOutput, Node, Number, Region, Size, Value
+from trueport.graph.regions import Control, Graph, GraphInput, GraphOutput, Node, Number, Region, Size, Value
 from trueport.verify.replay import Replay
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trueport.capture.graph import Control, Graph, Node
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.diagnostics.spelling import option, told
+from trueport.graph.regions import Control, Graph, Node
 from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Place, Where
 from trueport.verify.decisions.regions import Alone, RegionRecording, alone

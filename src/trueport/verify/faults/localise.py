@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Value
+from trueport.graph.regions import Control, Graph, Node, Value
 from trueport.verify.decisions.regions import RegionRecording, alone
 from trueport.verify.faults.mismatch import Divergence
 from trueport.verify.judging.compare import DifferenceKind, judge, tolerance_for

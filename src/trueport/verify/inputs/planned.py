@@ -20,8 +20,8 @@ from typing import Any
 import sympy
 import torch
 
-from trueport.capture.graph import Control, Graph, Node, Number, Size, Value, Weight, values_in
 from trueport.decompositions.arguments import mapped
+from trueport.graph.regions import Control, Graph, Node, Number, Size, Value, Weight, values_in
 from trueport.torch_internals import OpOverload
 from trueport.verify.inputs.work import COUNTS, FEW_NUMBERS, Planned, Watched, WatchedAt, work_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph, OpenItems, Switch, is_carried
+from trueport.graph.regions import Graph, OpenItems, Switch, is_carried
 from trueport.load.structures import StructureMismatch
 from trueport.verify.decisions.tally import Relevant, Tally
 from trueport.verify.decisions.trail import Overstayed, Trail, followed

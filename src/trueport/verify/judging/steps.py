@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trueport.capture.graph import Graph, Node
+from trueport.graph.regions import Graph, Node
 from trueport.torch_internals import OpOverload
 from trueport.verify.judging.compare import Expected, Judgement, Tolerance, as_float64, judge, of_items
 from trueport.verify.replay import Replay

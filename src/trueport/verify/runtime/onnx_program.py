@@ -11,7 +11,7 @@ import onnx_ir as ir
 import torch
 
 from trueport import temporary
-from trueport.capture.graph import Graph, Number, Value
+from trueport.graph.regions import Graph, Number, Value
 from trueport.lower.lower import Lowered
 from trueport.lower.write import write_for_a_while
 from trueport.verify.runtime.sandbox import Limits, Worker, WorkerFailure

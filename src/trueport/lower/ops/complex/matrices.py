@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex
 from trueport.lower.ops.axes import count

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.complex.numbers import Complex, complex_op
 from trueport.lower.loops import loop

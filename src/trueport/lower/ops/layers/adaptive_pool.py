@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.layers.windows import Windows, adaptive, element_counts, windowed_max, windowed_sum
 from trueport.lower.ops.reduce import mean

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.table import op
 from trueport.lower.tensor import Tensor

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import torch
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import count
 from trueport.lower.ops.create import filled

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Number, Size
+from trueport.graph.regions import Number, Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.layers import sampled
 from trueport.lower.ops.layers.antialias import antialiased

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop_while
 from trueport.lower.ops.linalg.matrices import DOUBLE, INT32, INT64, columns_in_order, identities, identity, sized

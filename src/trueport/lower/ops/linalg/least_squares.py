@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueport.capture.graph import Value
+from trueport.graph.regions import Value
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import broadcast, slice_axis
 from trueport.lower.ops.linalg.jacobi import rotated

@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import broadcast, count, slice_axis

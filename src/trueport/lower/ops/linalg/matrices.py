@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import sympy
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import count
 from trueport.lower.tensor import Tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.loops import loop
 from trueport.lower.ops.axes import slice_axis

@@ -6,8 +6,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from trueport.capture.graph import Size
 from trueport.diagnostics.rules.tp503_arbitrary_vectors import ArbitraryVectors
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.ops.axes import slice_axis
 from trueport.lower.ops.linalg.jacobi import Rotated, rotated, spectrum

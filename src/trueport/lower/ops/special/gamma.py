@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trueport.capture.graph import Size
+from trueport.graph.regions import Size
 from trueport.lower.builder import Builder
 from trueport.lower.exact.series import any_of, polynomial
 from trueport.lower.loops import loop_while

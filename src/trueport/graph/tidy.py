@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Node, Number, Region, Value, numbers_in, symbols_in, values_in
+from trueport.graph.regions import Control, Node, Number, Region, Value, numbers_in, symbols_in, values_in
 
 
 @dataclass

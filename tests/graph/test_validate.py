@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from tests.capture.helpers import assert_captured
-from trueport.capture.graph import Control, Graph, Node, Number, Region, Value
-from trueport.capture.validate import ASKED, InvalidGraph, check, check_if_asked
 from trueport.cli import debugging
+from trueport.graph.regions import Control, Graph, Node, Number, Region, Value
+from trueport.graph.validate import ASKED, InvalidGraph, check, check_if_asked
 
 
 class Net(nn.Module):

@@ -22,7 +22,7 @@ from typing import Any
 
 import sympy
 
-from trueport.capture.graph import Control, Graph, Node, Region, Returns, Value, numbers_in, symbols_of, values_in
+from trueport.graph.regions import Control, Graph, Node, Region, Returns, Value, numbers_in, symbols_of, values_in
 
 ASKED = "TRUEPORT_VALIDATE"
 """The variable of the environment that asks for it."""
