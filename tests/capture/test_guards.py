@@ -355,3 +355,32 @@ def test_a_share_of_a_size_that_torch_takes_as_a_number():
     for found in errors(model, (x(1, 3, 8, 8),), dynamic_shapes=({2: "rows", 3: "columns"},)):
         assert found.code in ("TP301", "TP302", "TP803")
         assert found.where is not None
+
+
+# --- broadcasting
+
+
+class FirstOfAMask(nn.Module):
+    """Whether the first row is one, or none at all, depends on the batch."""
+
+    def forward(self, y, mask):
+        hidden = y.masked_fill(~mask[:1, None, :], -1e9).softmax(-1)
+        return hidden * mask[-1:, None, :]
+
+
+def test_a_slice_of_one_row_is_broadcast_whatever_the_batch():
+    def call(batch):
+        return x(batch, 4, 5), torch.rand(batch, 5) > 0.3
+
+    free = ({0: "batch"}, {0: "batch"})
+    assert_exported(FirstOfAMask(), call(3), [call(size) for size in (0, 1, 2, 7)], dynamic_shapes=free)
+
+
+def test_a_size_of_one_or_of_three():
+    """The example broadcasts it. Of all other sizes eager takes one."""
+
+    def model(y, z):
+        return y + z
+
+    (found,) = errors(model, (x(2, 3), x(2, 1)), dynamic_shapes=({0: "batch"}, {0: "batch", 1: "channels"}))
+    assert (found.code, line_of(found)) == ("TP302", "return y + z")

@@ -52,6 +52,7 @@ from trueport.torch_internals.multiples import multiples_told as multiples_told
 from trueport.torch_internals.releases import no_proxies
 from trueport.torch_internals.shapes import DecidingShapes as DecidingShapes
 from trueport.torch_internals.shapes import size_oblivious as size_oblivious
+from trueport.torch_internals.shapes import sizes_by_example as sizes_by_example
 from trueport.torch_internals.without_dynamo import FakeTensorMode as FakeTensorMode
 from trueport.torch_internals.without_dynamo import compiler_is_loaded
 from trueport.torch_internals.without_dynamo import nothing_to_disable as nothing_to_disable
@@ -86,6 +87,7 @@ __all__ = [
     "saying_exporting",
     "set_functional_value",
     "size_oblivious",
+    "sizes_by_example",
     "symbolic_kernels",
     "to_functional",
 ]

@@ -53,6 +53,7 @@ from trueport.torch_internals import (
     is_uncounted,
     memory_of,
     outside_all_modes,
+    sizes_by_example,
     symbolic_kernels,
 )
 from trueport.torch_internals.schemas import arguments_of, writes_in_place
@@ -323,10 +324,13 @@ class Tracer:
         self.asking = True
         try:
             with self.symbols.fake_mode, symbolic_kernels():
-                return results_of(op)(*args, **kwargs)
+                try:
+                    return results_of(op)(*args, **kwargs)
+                except OF_OPERATORS:  # `x + m[:1]`: whether it is broadcast depends on how long `m` is
+                    with contextlib.suppress(*OF_OPERATORS), sizes_by_example():
+                        return results_of(op)(*args, **kwargs)
+                    raise
         except OF_OPERATORS as failure:
-            if len(self.regions) == 1:
-                raise
             raise as_eager_fails(failure, op, args, kwargs) from None
         finally:
             self.asking = False

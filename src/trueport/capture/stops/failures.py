@@ -31,6 +31,7 @@ from trueport.diagnostics.rules.tp102_loop_on_tensor import LoopOnTensor
 from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.diagnostics.rules.tp110_too_deep import TooDeep
 from trueport.diagnostics.rules.tp204_left_the_graph import LeftTheGraph
+from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp304_data_dependent_size import DataDependentSize
 from trueport.diagnostics.rules.tp401_unsupported_operator import UnsupportedOperator
 from trueport.diagnostics.rules.tp901_our_fault import OurFault, report_it
@@ -152,13 +153,20 @@ def diagnose(failure: Exception, places: Places) -> Diagnostic:
             label="a size is known only when the model runs",
             fix="say what it is: torch._check(y.shape[0] == 1); or write what it is: x[t].unsqueeze(0) for x[t:t + 1]",
         )
-    if is_refused_by_eager(failure) is not None:
-        return ArmDropped(
-            message=f"eager would raise here, too, at least with some of the sizes: {_first_line(text)}",
+    if is_refused_by_eager(failure) is False:
+        return SizeNarrowed(
+            message=f"eager runs this line with some of the declared sizes only: {_first_line(text)}",
             place=place,
-            severity=Severity.ERROR,
             label="raises or not, by a free size",
             fix="do not declare that size free, or only the range of it with which the model runs",
+        )
+    if is_refused_by_eager(failure):
+        return ArmDropped(
+            message=f"eager would raise here, too: {_first_line(text)}",
+            place=place,
+            severity=Severity.ERROR,
+            label="raises in eager",
+            fix="decide before this line, with `if`, whether the model comes here",
         )
     return OurFault(
         message=f"the trace stopped with {type(failure).__name__}: {_first_line(text)}",
