@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
-import trueport
 from tests.capture.helpers import FREE, assert_captured, assert_exported
 
 ROWS = ({0: FREE},)
@@ -181,28 +179,6 @@ def test_set_data_of_a_local_tensor():
         return z
 
     rows(model)
-
-
-def test_set_data_of_a_weight_to_itself():
-    """`module.to(dtype)` in forward, as routers of transformers have it: it sets the `.data` of each weight."""
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.router = nn.Linear(3, 3)
-
-        def forward(self, y):
-            self.router = self.router.to(y.dtype)
-            return self.router(y)
-
-    class Grows(Model):
-        def forward(self, y):
-            self.router.weight.data = self.router.weight.data * 2
-            return self.router(y)
-
-    rows(Model())
-    with pytest.raises(trueport.ExportError):
-        trueport.export(Grows().eval(), (x(4, 3),))
 
 
 def test_a_list_of_tensors_is_written_in_place():

@@ -55,6 +55,7 @@ def export(
     """Export TARGET to ONNX, and check it against eager PyTorch.
 
     TARGET is file.py:name or package.module:name; the name is a module, a class, or a function that makes one.
+    transformers:llama and timm:resnet50 are small models of these libraries, with inputs by themselves.
 
     \b
       trueport export model.py:Net -i x:Nx3xHxW --dim H=32..640 -o net.onnx

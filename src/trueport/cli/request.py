@@ -19,6 +19,9 @@ from trueport.optimise.names import NAMES, chosen
 if TYPE_CHECKING:
     import torch
 
+    from trueport.load.targets import Target
+    from trueport.zoo import Specimen
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Range = tuple[int | None, int | None] | str
 _LEAST_MEMORY = 768 << 20
@@ -128,11 +131,11 @@ def read_request(
     refuse_too_little_memory()
     _refuse_missing(target, weights)
     from trueport.load.specs import parse_inputs
-    from trueport.load.targets import Target, load_target, load_weights
+    from trueport.load.targets import load_target, load_weights
     from trueport.zoo import build, is_named
 
     named = build(target) if is_named(target) else None
-    loaded = load_target(target) if named is None else Target(named.model, target, named.model)
+    loaded = load_target(target) if named is None else _as_target(named, target)
     given = loaded.given
     if weights is not None:
         load_weights(loaded.model, weights)
@@ -148,18 +151,17 @@ def read_request(
         common["optimize"] = optimize
     if functions:
         common["functions"] = True
-    by_itself = named is not None or loaded.example_inputs is not None
-    if not inputs and by_itself and ranges:
-        source = "example_inputs(), whose sizes have no names" if named is None else "the name of the model alone"
-        raise usage_error(
-            f"--dim names {_listed(ranges)}, but the inputs come from {source}",
-            fix="give the inputs with -i, as in -i x:BxS",
-        )
-    if not inputs and named is not None:
-        told = {"kwargs": named.kwargs, "dynamic_shapes": named.dynamic_shapes}
-        return Request(loaded.model, named.args, {**common, **told}, given)
-    if not inputs and loaded.example_inputs is not None:
-        args, kwargs = loaded.example_inputs
+    if not inputs and (named is not None or loaded.example_inputs is not None):
+        if ranges:
+            source = "example_inputs(), whose sizes have no names" if named is None else "the name of the model alone"
+            raise usage_error(
+                f"--dim names {_listed(ranges)}, but the inputs come from {source}",
+                fix="give the inputs with -i, as in -i x:BxS",
+            )
+        if named is not None:
+            told = {"kwargs": named.kwargs, "dynamic_shapes": named.dynamic_shapes}
+            return Request(loaded.model, named.args, {**common, **told}, given)
+        args, kwargs = loaded.example_inputs or ((), {})
         return Request(loaded.model, args, {**common, "kwargs": kwargs}, given)
     parsed = parse_inputs(inputs, ranges, loaded.model)
     return Request(
@@ -173,6 +175,12 @@ def read_request(
         },
         given,
     )
+
+
+def _as_target(named: Specimen, target: str) -> Target:
+    from trueport.load.targets import Target
+
+    return Target(named.model, target, named.model)
 
 
 def _passes(no_optimise: bool, passes: str | None) -> bool | tuple[str, ...]:

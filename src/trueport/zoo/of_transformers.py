@@ -122,7 +122,6 @@ def _brief(wrong: BaseException) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """The library warns of each number that we made small."""
-    importlib.import_module("transformers")  # which sets the level
     logger = logging.getLogger("transformers")
     before = logger.level
     logger.setLevel(logging.ERROR)
