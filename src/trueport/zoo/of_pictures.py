@@ -11,7 +11,7 @@ import torch
 
 from trueport.load.faults import close_to, usage_error
 from trueport.zoo.noise import add_noise
-from trueport.zoo.plans import CallPlan, PlannedTensor
+from trueport.zoo.plans import CallPlan, TensorPlan
 from trueport.zoo.sizing import run, sized
 from trueport.zoo.specimens import Specimen
 
@@ -80,5 +80,5 @@ def _plan(model: Any, shape: tuple[int, ...]) -> CallPlan:
         name for name, each in inspect.signature(model.forward).parameters.items()
         if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
     ]  # fmt: skip
-    argument = PlannedTensor("float", ("batch", channels, *names))
+    argument = TensorPlan("float", ("batch", channels, *names))
     return CallPlan(dict.fromkeys(required, argument), {"batch": 2, **dict(zip(names, rest, strict=True))})

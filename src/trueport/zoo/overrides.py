@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueport.zoo.plans import CallPlan, PlannedTensor
+from trueport.zoo.plans import CallPlan, TensorPlan
 
 FORECAST = {"prediction_length": 4, "context_length": 8, "num_time_features": 1}
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
@@ -25,24 +25,24 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {
 """By model type or class: fields of the configuration."""
 
 
-def _plan(sizes: Mapping[str, int] | None = None, **arguments: PlannedTensor) -> Callable[[Any], CallPlan]:
+def _plan(sizes: Mapping[str, int] | None = None, **arguments: TensorPlan) -> Callable[[Any], CallPlan]:
     return lambda model: CallPlan(arguments, {"batch": 2, "sequence": 8, **(sizes or {})})
 
 
 TEXT = ("batch", "sequence")
 PLANS: Mapping[str, Callable[[Any], CallPlan]] = {
     "decision_transformer": _plan(
-        states=PlannedTensor("float", (*TEXT, 17)), actions=PlannedTensor("float", (*TEXT, 4)),
-        rewards=PlannedTensor("float", (*TEXT, 1)), returns_to_go=PlannedTensor("float", (*TEXT, 1)),
-        timesteps=PlannedTensor("ids", TEXT, (30,)), attention_mask=PlannedTensor("mask", TEXT),
+        states=TensorPlan("float", (*TEXT, 17)), actions=TensorPlan("float", (*TEXT, 4)),
+        rewards=TensorPlan("float", (*TEXT, 1)), returns_to_go=TensorPlan("float", (*TEXT, 1)),
+        timesteps=TensorPlan("ids", TEXT, (30,)), attention_mask=TensorPlan("mask", TEXT),
     ),
     "siglip2": _plan(
-        input_ids=PlannedTensor("ids", TEXT), pixel_values=PlannedTensor("float", ("batch", 16, 768)),
-        pixel_attention_mask=PlannedTensor("ones", ("batch", 16)), spatial_shapes=PlannedTensor("grid", ("batch", 2), (4, 4)),
+        input_ids=TensorPlan("ids", TEXT), pixel_values=TensorPlan("float", ("batch", 16, 768)),
+        pixel_attention_mask=TensorPlan("ones", ("batch", 16)), spatial_shapes=TensorPlan("grid", ("batch", 2), (4, 4)),
     ),
     "idefics": _plan(
-        input_ids=PlannedTensor("ids", TEXT), attention_mask=PlannedTensor("mask", TEXT),
-        pixel_values=PlannedTensor("float", ("batch", 1, 3, 56, 56)), image_attention_mask=PlannedTensor("ones", (*TEXT, 1)),
+        input_ids=TensorPlan("ids", TEXT), attention_mask=TensorPlan("mask", TEXT),
+        pixel_values=TensorPlan("float", ("batch", 1, 3, 56, 56)), image_attention_mask=TensorPlan("ones", (*TEXT, 1)),
     ),
 }  # fmt: skip
 """By model type or class: the call."""

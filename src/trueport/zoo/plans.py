@@ -22,7 +22,7 @@ Size = int | str
 
 
 @dataclass(frozen=True)
-class PlannedTensor:
+class TensorPlan:
     """One tensor."""
 
     kind: str
@@ -36,7 +36,7 @@ class PlannedTensor:
 class CallPlan:
     """All arguments of a call."""
 
-    arguments: Mapping[str, PlannedTensor]
+    arguments: Mapping[str, TensorPlan]
     sizes: Mapping[str, int]
     """Of each name, in the example."""
     least: Mapping[str, int] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def _parts(size: str) -> tuple[int, str]:
     return (int(factor) if star else 1), name
 
 
-def _tensor(argument: PlannedTensor, at: Mapping[str, int], random: torch.Generator, padded: bool) -> torch.Tensor:
+def _tensor(argument: TensorPlan, at: Mapping[str, int], random: torch.Generator, padded: bool) -> torch.Tensor:
     def length(size: Size) -> int:
         if isinstance(size, int):
             return size
@@ -204,7 +204,7 @@ def _example_sizes(config: Any) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[PlannedTensor]:
+def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[TensorPlan]:
     """How an argument of this name may look."""
     text = find(config, "vocab_size")
     words = (min(int(text), FIRST_SPECIAL - 1),) if isinstance(text, int) and text > 1 else ()
@@ -230,111 +230,107 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Planned
         case "input_ids" | "text_input_ids" | "input_ids_masked":
             positions = find(config, "max_position_embeddings") or 16
             books = find(config, "num_codebooks") or 1
-            stacked = [PlannedTensor("ids", (f"{books}*batch", "sequence"), words)] if books > 1 else []
+            stacked = [TensorPlan("ids", (f"{books}*batch", "sequence"), words)] if books > 1 else []
             choices = (
-                [PlannedTensor("ids", ("batch", 3, "sequence"), words)]
-                if "MultipleChoice" in type(model).__name__
-                else []
+                [TensorPlan("ids", ("batch", 3, "sequence"), words)] if "MultipleChoice" in type(model).__name__ else []
             )
             return [
                 *choices,
-                PlannedTensor("ids", TEXT, words),
+                TensorPlan("ids", TEXT, words),
                 *stacked,
-                PlannedTensor("ids", ("batch", positions), words),
+                TensorPlan("ids", ("batch", positions), words),
             ]
         case "inputs":
             return [
-                PlannedTensor("ids", TEXT, words),
-                PlannedTensor("float", (*TEXT, find(config, "d_model") or 32)),
-                PlannedTensor("float", ("batch", "samples")),
+                TensorPlan("ids", TEXT, words),
+                TensorPlan("float", (*TEXT, find(config, "d_model") or 32)),
+                TensorPlan("float", ("batch", "samples")),
             ]
         case "decoder_input_ids" | "labels":
-            return [PlannedTensor("ids", ("batch", "target"), words)]
+            return [TensorPlan("ids", ("batch", "target"), words)]
         case "decoder_attention_mask":
-            return [PlannedTensor("mask", ("batch", "target"))]
+            return [TensorPlan("mask", ("batch", "target"))]
         case "attention_mask" if "input_values" in names:
-            return [PlannedTensor("mask", ("batch", "samples")), PlannedTensor("ones", ("batch", "frames"))]
+            return [TensorPlan("mask", ("batch", "samples")), TensorPlan("ones", ("batch", "frames"))]
         case "attention_mask" | "padding_mask" | "input_features_mask" | "feature_attention_mask" if (
             "input_features" in names
         ):
-            return [PlannedTensor("ones", ("batch", "frames")), PlannedTensor("true", ("batch", "frames"))]
+            return [TensorPlan("ones", ("batch", "frames")), TensorPlan("true", ("batch", "frames"))]
         case "attention_mask" | "text_attention_mask":
             if "MultipleChoice" in type(model).__name__:
-                return [PlannedTensor("ones", ("batch", 3, "sequence"))]
-            return [PlannedTensor("mask", TEXT)]
+                return [TensorPlan("ones", ("batch", 3, "sequence"))]
+            return [TensorPlan("mask", TEXT)]
         case "token_type_ids" | "position_ids":
-            return [PlannedTensor("zeros", TEXT)]
+            return [TensorPlan("zeros", TEXT)]
         case "bbox":
-            return [PlannedTensor("boxes", (*TEXT, 4)), PlannedTensor("unit", (*TEXT, find(config, "dim_bbox") or 8))]
+            return [TensorPlan("boxes", (*TEXT, 4)), TensorPlan("unit", (*TEXT, find(config, "dim_bbox") or 8))]
         case "pixel_values" | "flattened_patches" | "image" | "images" | "pixel_values_images":
-            picture = PlannedTensor("float", ("batch", channels, "height", "width"))
-            fixed = PlannedTensor("float", ("batch", channels, height, width))
+            picture = TensorPlan("float", ("batch", channels, "height", "width"))
+            fixed = TensorPlan("float", ("batch", channels, height, width))
             clip = find(config, "num_frames", "frames_per_clip") or 4
-            video = PlannedTensor("float", ("batch", clip, channels, height, width))
-            tiles = PlannedTensor("float", ("batch", 1, channels, height, width))
+            video = TensorPlan("float", ("batch", clip, channels, height, width))
+            tiles = TensorPlan("float", ("batch", 1, channels, height, width))
             patch = find(config, "patch_size") or 16
             patch = patch if isinstance(patch, int) else patch[0]
             extra = 2 if name == "flattened_patches" else 0
-            flat = PlannedTensor("patches" if extra else "float", ("batch", 16, channels * patch * patch + extra))
-            pair = PlannedTensor("float", ("batch", 2, channels, "height", "width"))
+            flat = TensorPlan("patches" if extra else "float", ("batch", 16, channels * patch * patch + extra))
+            pair = TensorPlan("float", ("batch", 2, channels, "height", "width"))
             return [picture, fixed, video, tiles, pair, flat]
         case "pixel_values_videos" | "videos" | "pixel_values_video":
             clip = find(config, "num_frames", "frames_per_clip") or 4
             return [
-                PlannedTensor("float", ("batch", clip, channels, height, width)),
-                PlannedTensor("float", ("batch", channels, clip, height, width)),
+                TensorPlan("float", ("batch", clip, channels, height, width)),
+                TensorPlan("float", ("batch", channels, clip, height, width)),
             ]
         case "pixel_mask":
             return [
-                PlannedTensor("ones", ("batch", "height", "width")),
-                PlannedTensor("ones", ("batch", height, width)),
+                TensorPlan("ones", ("batch", "height", "width")),
+                TensorPlan("ones", ("batch", height, width)),
             ]
         case "input_features":
             first = (
-                [PlannedTensor("float", ("batch", mels, 2 * frames))]
-                if isinstance(frames, int) and frames < 2000
-                else []
+                [TensorPlan("float", ("batch", mels, 2 * frames))] if isinstance(frames, int) and frames < 2000 else []
             )
             return [
                 *first,
-                PlannedTensor("float", ("batch", mels, "frames")),
-                PlannedTensor("float", ("batch", "frames", mels)),
-                PlannedTensor("float", ("batch", 1, "frames", mels)),
-                PlannedTensor("float", ("batch", 2 * mels // 2, 3000)),
+                TensorPlan("float", ("batch", mels, "frames")),
+                TensorPlan("float", ("batch", "frames", mels)),
+                TensorPlan("float", ("batch", 1, "frames", mels)),
+                TensorPlan("float", ("batch", 2 * mels // 2, 3000)),
             ]
         case "input_values" | "waveform" | "audio" | "audio_values":
             channels = find(config, "audio_channels") or 1
             return [
-                PlannedTensor("float", ("batch", "samples")),
-                PlannedTensor("float", ("batch", channels, "samples")),
-                PlannedTensor("float", ("batch", find(config, "max_length") or 64, mels)),
-                PlannedTensor("ids", TEXT),
+                TensorPlan("float", ("batch", "samples")),
+                TensorPlan("float", ("batch", channels, "samples")),
+                TensorPlan("float", ("batch", find(config, "max_length") or 64, mels)),
+                TensorPlan("ids", TEXT),
             ]
         case "spectrogram" | "inputs_embeds" | "hidden_states" | "encoder_hidden_states":
             return [
-                PlannedTensor(
+                TensorPlan(
                     "float", (*TEXT, find(config, "hidden_size", "d_model", "model_in_dim", "num_mel_bins") or 32)
                 ),
-                PlannedTensor("float", ("batch", mels, "frames")),
+                TensorPlan("float", ("batch", mels, "frames")),
             ]
         case "past_values":
             length, inputs = find(config, "context_length") or 16, find(config, "num_input_channels", "input_size") or 1
             lags = find(config, "lags_sequence")
             length += max(lags) if lags else 0
-            return [PlannedTensor("float", ("batch", length, inputs)), PlannedTensor("float", ("batch", length))]
+            return [TensorPlan("float", ("batch", length, inputs)), TensorPlan("float", ("batch", length))]
         case "past_time_features" | "past_observed_mask":
             length = find(config, "context_length") or 16
             lags = find(config, "lags_sequence")
             length += max(lags) if lags else 0
             return [
-                PlannedTensor("float", ("batch", length, find(config, "num_time_features") or 1))
+                TensorPlan("float", ("batch", length, find(config, "num_time_features") or 1))
                 if "time" in name
-                else PlannedTensor("float_mask", ("batch", length))
+                else TensorPlan("float_mask", ("batch", length))
             ]
         case "future_values" | "future_time_features":
             length = find(config, "prediction_length") or 4
             return [
-                PlannedTensor(
+                TensorPlan(
                     "float",
                     ("batch", length)
                     if name == "future_values"
@@ -342,20 +338,18 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[Planned
                 )
             ]
         case "input_points":
-            return [PlannedTensor("unit", ("batch", "boxes", 1, 2))]
+            return [TensorPlan("unit", ("batch", "boxes", 1, 2))]
         case "codes" | "audio_codes":
-            return [
-                PlannedTensor("ids", ("batch", find(config, "num_codebooks", "num_quantizers") or 4, "frames"), (32,))
-            ]
+            return [TensorPlan("ids", ("batch", find(config, "num_codebooks", "num_quantizers") or 4, "frames"), (32,))]
         case "visual_feats":
-            return [PlannedTensor("float", ("batch", "boxes", find(config, "visual_feat_dim") or 32))]
+            return [TensorPlan("float", ("batch", "boxes", find(config, "visual_feat_dim") or 32))]
         case "visual_pos":
-            return [PlannedTensor("unit", ("batch", "boxes", 4))]
+            return [TensorPlan("unit", ("batch", "boxes", 4))]
     if re.search(r"(^|_)ids$", name):
-        return [PlannedTensor("ids", TEXT, words)]
+        return [TensorPlan("ids", TEXT, words)]
     if name.endswith("_mask"):
-        return [PlannedTensor("mask", TEXT)]
-    return [PlannedTensor("float", (*TEXT, find(config, "hidden_size") or 32))] if is_main else []
+        return [TensorPlan("mask", TEXT)]
+    return [TensorPlan("float", (*TEXT, find(config, "hidden_size") or 32))] if is_main else []
 
 
 def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str]) -> Iterator[CallPlan]:
@@ -383,11 +377,11 @@ def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str])
             continue
         length = count + 6
         words = {
-            "input_ids": PlannedTensor("image_ids", TEXT, (token, count)),
-            **({"attention_mask": PlannedTensor("ones", TEXT)} if "attention_mask" in parameters else {}),
+            "input_ids": TensorPlan("image_ids", TEXT, (token, count)),
+            **({"attention_mask": TensorPlan("ones", TEXT)} if "attention_mask" in parameters else {}),
         }
         mm = (
-            {"mm_token_type_ids": PlannedTensor("image_types", TEXT, (1, count))}
+            {"mm_token_type_ids": TensorPlan("image_types", TEXT, (1, count))}
             if "mm_token_type_ids" in parameters
             else {}
         )
@@ -397,27 +391,27 @@ def _with_pictures(model: Any, parameters: Mapping[str, Any], wanted: list[str])
 
 def _picture_arguments(
     config: Any, parameters: Mapping[str, Any], height: int, width: int
-) -> Iterator[dict[str, PlannedTensor]]:
+) -> Iterator[dict[str, TensorPlan]]:
     channels = find(config, "num_channels", "in_channels") or 3
     channels = channels if isinstance(channels, int) and channels <= 16 else 3
-    picture = PlannedTensor("float", ("batch", channels, height, width))
-    tiles = PlannedTensor("float", ("batch", 1, channels, height, width))
+    picture = TensorPlan("float", ("batch", channels, height, width))
+    tiles = TensorPlan("float", ("batch", 1, channels, height, width))
     if "image_grid_thw" in parameters:
         patch = find(config, "patch_size") or 14
         depth = find(config, "temporal_patch_size") or 1
         patch = patch if isinstance(patch, int) else patch[0]
         for deep in (depth, 1):
-            flat = PlannedTensor("float", ("16*batch", channels * deep * patch * patch))
-            yield {"pixel_values": flat, "image_grid_thw": PlannedTensor("grid", ("batch", 3), (1, 4, 4))}
-    sizes = {"image_sizes": PlannedTensor("grid", ("batch", 2), (height, width))} if "image_sizes" in parameters else {}
+            flat = TensorPlan("float", ("16*batch", channels * deep * patch * patch))
+            yield {"pixel_values": flat, "image_grid_thw": TensorPlan("grid", ("batch", 3), (1, 4, 4))}
+    sizes = {"image_sizes": TensorPlan("grid", ("batch", 2), (height, width))} if "image_sizes" in parameters else {}
     if "pixel_attention_mask" in parameters:
-        yield {"pixel_values": tiles, "pixel_attention_mask": PlannedTensor("true", ("batch", 1, height, width))}
+        yield {"pixel_values": tiles, "pixel_attention_mask": TensorPlan("true", ("batch", 1, height, width))}
     yield {"pixel_values": picture}
     yield {"pixel_values": tiles}
     if sizes:
         yield {"pixel_values": picture, **sizes}
         yield {"pixel_values": tiles, **sizes}
-        yield {"pixel_values": PlannedTensor("float", ("batch", 3, channels, height, width)), **sizes}
+        yield {"pixel_values": TensorPlan("float", ("batch", 3, channels, height, width)), **sizes}
 
 
 def _rows(features: Any) -> int:
