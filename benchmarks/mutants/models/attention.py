@@ -33,6 +33,7 @@ from benchmarks.mutants.mutations import (
     swap,
     through,
     times,
+    weight,
     when,
     zeroed,
 )
@@ -263,7 +264,7 @@ MODELS = [
             Mutant(
                 kinds.WEIGHT,
                 "square weight turned",
-                before("Transpose", 0, lambda op, v: op.Transpose(v), 0),
+                weight((8, 8), np.transpose),
                 lambda: masked(2, 5),
             ),
         ],
