@@ -113,6 +113,7 @@ def arm_of(edit: Edit, at: At, which: str) -> None:
     outputs = list(at.node.output)
     made = [value.name for value in inner.output]
     body = list(inner.node)
+    at.graph.initializer.extend(inner.initializer)
     del at.graph.node[index]
     for offset, node in enumerate(body):
         at.graph.node.insert(index + offset, node)
