@@ -3,7 +3,6 @@ the same numbers each time."""
 
 from __future__ import annotations
 
-import gc
 import random
 import tempfile
 from collections.abc import Iterator
@@ -31,12 +30,6 @@ def _seed() -> None:
 
 
 _seed()  # for what test files draw when they are imported
-
-
-def pytest_collection_finish() -> None:
-    """What is imported by now stays: the collector, which each export calls, need not look at it ten thousand times."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -84,15 +84,6 @@ def tensor_bytes() -> int:
     return sum(size for size in storages.values() if isinstance(size, int))
 
 
-@pytest.fixture(autouse=True)
-def only_what_comes_now():
-    """The collector and the count leave out the millions of objects that other tests of this process have made."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 MODELS = [Plain, WithControlFlow, WritesInPlace, FixedSize, Fails, FailsEagerly]
 
 

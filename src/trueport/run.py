@@ -37,6 +37,7 @@ from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
+from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
 from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.diagnostics.spelling import option, told
@@ -184,7 +185,7 @@ class Run:
         try:
             attempt = self._attempt(examined)
         except NotCaptured as refused:
-            if not any(isinstance(finding, OurFault) for finding in refused.diagnostics):
+            if not any(isinstance(finding, OurFault | SizeNarrowed) for finding in refused.diagnostics):
                 raise
             attempt = self._as_eager_is_told(refused, examined)
         if attempt.failed and library_decisions(attempt.graph):

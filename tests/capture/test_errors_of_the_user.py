@@ -144,7 +144,7 @@ def test_an_arm_that_an_operator_ends_is_one_that_raises(model: nn.Module) -> No
 
 def test_an_operator_that_only_some_sizes_end_is_told_at_its_line() -> None:
     found = refused(MaskedByRows())
-    assert (found.code, found.where and found.where.line) == ("TP105", marked_line(MaskedByRows()))
+    assert (found.code, found.where and found.where.line) == ("TP302", marked_line(MaskedByRows()))
 
 
 class OneOrMore(nn.Module):

@@ -59,7 +59,7 @@ def test_a_traceback_through_rewritten_code_has_the_users_lines():
         if x.sum() > 0:
             y = x * 2
         else:
-            y = x.reshape(5)
+            y = x.numpy()
         return y
 
     found = refused(model, (UP,))
@@ -68,7 +68,7 @@ def test_a_traceback_through_rewritten_code_has_the_users_lines():
         trueport.export(model, (UP,), verify=False)
     except ExportError as error:
         text = "".join(traceback.format_exception(error.__cause__ or error))
-        assert "y = x.reshape(5)" in text
+        assert "y = x.numpy()" in text
 
 
 def test_a_line_trace_sees_the_lines_of_the_arms():

@@ -13,7 +13,7 @@ from trueport.cli.request import read_request
 from trueport.errors import UsageError
 from trueport.sweeping import Entry
 from trueport.zoo import build, is_named
-from trueport.zoo.plans import CallPlan, Slot
+from trueport.zoo.plans import CallPlan, TensorPlan
 from trueport.zoo.shrinking import shrunk
 
 transformers = pytest.importorskip("transformers")
@@ -70,7 +70,9 @@ def test_each_kind_of_layer_stays() -> None:
 
 
 def test_a_size_may_be_a_multiple_of_another() -> None:
-    plan = CallPlan({"x": Slot("float", ("16*batch", 3)), "n": Slot("grid", ("batch", 2), (4, 4))}, {"batch": 2})
+    plan = CallPlan(
+        {"x": TensorPlan("float", ("16*batch", 3)), "n": TensorPlan("grid", ("batch", 2), (4, 4))}, {"batch": 2}
+    )
     assert plan.inputs(0)["x"].shape == (32, 3) and plan.inputs(0, {"batch": 3})["x"].shape == (48, 3)
     assert free(plan.dynamic_shapes({}, {}))["x"] == {0: "16*batch"}
     assert plan.fixed("batch").inputs(0, {"batch": 3})["x"].shape == (32, 3)

@@ -109,6 +109,12 @@ DEPTH_OF_ATTRIBUTES = Limit("DEPTH_OF_ATTRIBUTES", 4, "containers within each ot
 ITEMS_OF_A_GLOBAL = Limit("ITEMS_OF_A_GLOBAL", 256, "items of a global container")
 """Larger ones are taken to be vocabularies, which no arm changes."""
 
+DEPTH_OF_ARGUMENTS = Limit("DEPTH_OF_ARGUMENTS", 2, "containers within each other")
+"""How far into an argument of a module tensors are named, for its function in ONNX."""
+
+ITEMS_OF_AN_ARGUMENT = Limit("ITEMS_OF_AN_ARGUMENT", 16, "items of a container among the arguments of a module")
+"""Those of a longer one are not named."""
+
 # --- what is computed at export time
 
 ELEMENTS_OF_A_CONSTANT = Limit("ELEMENTS_OF_A_CONSTANT", 1 << 24, "elements of a constant")

@@ -11,16 +11,12 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from trueport.capture import limits
 from trueport.capture.recording.memory import value_of
 from trueport.capture.recording.tracer import Tracer
 from trueport.capture.values.disagreement import Disagreement
 from trueport.graph.regions import ModuleCall, Value
 from trueport.torch_internals import FunctionalTensor, inside_functional, saying_exporting
-
-_FEW = 16
-"""Items of a list among the arguments of a module that are named one by one."""
-_DEEPEST = 2
-"""Lists within each other that are looked into."""
 
 
 @contextlib.contextmanager
@@ -105,9 +101,13 @@ def _tensors(name: str, held: Any, depth: int = 0) -> Iterator[tuple[Value, str]
         value = value_of(inside_functional(held))
         if value is not None:
             yield value, name
-    elif depth < _DEEPEST and isinstance(held, tuple | list | dict) and len(held) <= _FEW:
+    elif depth < limits.DEPTH_OF_ARGUMENTS and _is_short(held):
         for key, each in held.items() if isinstance(held, dict) else enumerate(held):
             if not isinstance(key, str | int):
                 continue
             within = isinstance(key, str) and name == "output"
             yield from _tensors(str(key) if within else f"{name}_{key}", each, depth + 1)
+
+
+def _is_short(held: Any) -> bool:
+    return isinstance(held, tuple | list | dict) and len(held) <= limits.ITEMS_OF_AN_ARGUMENT

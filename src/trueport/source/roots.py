@@ -46,6 +46,8 @@ class SourceRoots:
     folders: tuple[str, ...] = ()
     _noted: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What was noted by us, and for which file."""
+    _notes: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The other way round: a model has thousands of nodes, and few files."""
 
     @classmethod
     def of(cls, files: Iterable[str], chosen: str | None = None) -> SourceRoots:
@@ -56,9 +58,10 @@ class SourceRoots:
 
     def note(self, file: str) -> str:
         """What stands in the exported file for this one."""
-        noted = self._relative(file)
-        self._noted.setdefault(noted, file)
-        return noted
+        if file not in self._notes:
+            self._notes[file] = self._relative(file)
+            self._noted.setdefault(self._notes[file], file)
+        return self._notes[file]
 
     def find(self, noted: str) -> str | None:
         """The file that a note means; None where there is none that may be read."""

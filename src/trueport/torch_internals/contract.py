@@ -125,6 +125,7 @@ torch.utils._pytree.SUPPORTED_NODES
 torch.utils._sympy.functions.FloorDiv
 torch.utils._sympy.functions.IntTrueDiv
 torch.utils._sympy.functions.Mod
+torch.utils._sympy.functions.Min
 torch.utils._sympy.functions.PythonMod
 torch.utils._sympy.printers.PythonPrinter
 torch.utils._sympy.value_ranges.ValueRanges

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
+from torch.utils._sympy.functions import Min as _Min
 
 from trueport.torch_internals.releases import either
 
@@ -124,3 +125,8 @@ def same_value(one: Any, other: Any) -> bool:
     if is_symbolic(one) and is_symbolic(other):
         return same_number(one, other)
     return not is_traced(one) and type(one) is type(other) and bool(one == other)
+
+
+def is_least_of(number: Any) -> bool:
+    """Whether a number is the least of some: `x[:1]` has `Min(1, n)` rows."""
+    return is_symbolic(number) and expr_of(number).has(_Min, sympy.Min)

@@ -20,7 +20,7 @@ class Net(nn.Module):
         for t in range(h.shape[1]):
             pooled = pooled + h[:, t]
         logits = self.fc(pooled / self.steps)
-        print("logits {:.2f}".format(logits.mean()))
+        print("logits", logits.mean().numpy())
         return {"logits": logits, "top": logits.argmax(-1).cpu().numpy()}
 
 def build():

@@ -57,7 +57,7 @@ from trueport.torch_internals import (
     symbolic_kernels,
 )
 from trueport.torch_internals.schemas import arguments_of, writes_in_place
-from trueport.torch_internals.symbolic import is_symbolic, number_kind, symbol_behind
+from trueport.torch_internals.symbolic import is_least_of, is_symbolic, number_kind, symbol_behind
 
 _NUMBERS = (torch.SymInt, torch.SymFloat)
 
@@ -326,7 +326,9 @@ class Tracer:
             with self.symbols.fake_mode, symbolic_kernels():
                 try:
                     return results_of(op)(*args, **kwargs)
-                except OF_OPERATORS:  # `x + m[:1]`: whether it is broadcast depends on how long `m` is
+                except OF_OPERATORS:
+                    if not any(map(_is_cut_off, flat((args, *kwargs.values())))):
+                        raise
                     with contextlib.suppress(*OF_OPERATORS), sizes_by_example():
                         return results_of(op)(*args, **kwargs)
                     raise
@@ -554,3 +556,8 @@ class Recorder(ProxySlotMode):
         if not isinstance(func, OpOverload) or func.namespace == "prim" or func in FunctionalTensor.metadata_fns:
             return func(*args, **kwargs)
         return self._tracer.record_functionalised(func, args, kwargs)
+
+
+def _is_cut_off(part: Any) -> bool:
+    """Whether a tensor is as long as a part of a free size: `m[:1]` has one row or none, and is broadcast or not."""
+    return isinstance(part, torch.Tensor) and any(map(is_least_of, part.shape))

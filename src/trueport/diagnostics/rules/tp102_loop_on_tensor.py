@@ -3,7 +3,7 @@ from trueport.diagnostics.base import Diagnostic
 
 class LoopOnTensor(Diagnostic):
     """The number of rounds of a Python loop depends on the value of a tensor, in a form that cannot be
-    kept as a `Loop`: the loop goes over a list whose length a tensor decided.
+    kept as a `Loop`: the loop goes over a text whose length a tensor decided.
 
     ## Why
     A trace would write the loop out as often as it ran for the example, and the exported model would
@@ -14,7 +14,7 @@ class LoopOnTensor(Diagnostic):
     ```python
     class Net(nn.Module):
         def forward(self, x):
-            for _ in [None] * int((x > 0).sum()):  # <- here
+            for _ in "." * int((x > 0).sum()):  # <- here
                 x = x * 0.5 + 1
             return x
 
@@ -33,7 +33,7 @@ class LoopOnTensor(Diagnostic):
     ```
 
     ## Fix
-    Loop over `range(n)` instead of over a list of that length. If the count is one and the same in
+    Loop over `range(n)` instead of over a text of that length. If the count is one and the same in
     production, make it a constant: an attribute of the model, or `constants=["rounds"]` for an
     argument.
     """

@@ -13,7 +13,7 @@ _PRINTS = frozenset("print info debug warning error log warn write exception cri
 
 
 class PrintedOnly(Fix):
-    """`print("{:.3f}".format(x.mean()))` is put under `if not torch.compiler.is_compiling():`.
+    """`print(x.mean().numpy())` is put under `if not torch.compiler.is_compiling():`.
 
     A graph cannot print. Eager still does: trueport, like torch.compile, says that it is compiling while it traces.
     """

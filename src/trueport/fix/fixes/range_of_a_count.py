@@ -1,4 +1,4 @@
-"""A loop over a list that was made only to be counted."""
+"""A loop over a tuple or a list that was made only to be counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trueport.fix.case import Case, Proposal
 
 
 class RangeOfACount(Fix):
-    """`for _ in [None] * n:` becomes `for _ in range(n):`, which is kept as a `Loop` where a tensor decides on `n`.
+    """`for _ in (None,) * n:` becomes `for _ in range(n):`, which is kept as a `Loop` where a tensor decides on `n`.
 
     Only where the item of the list is not used in the loop: the count is all that the list was for.
     """
