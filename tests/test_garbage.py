@@ -14,8 +14,7 @@ def enabled():
     was_on = gc.isenabled()
     gc.enable()
     yield
-    if not was_on:
-        gc.disable()
+    (gc.enable if was_on else gc.disable)()
 
 
 def test_what_an_import_makes_is_old_at_once(enabled):
