@@ -1,8 +1,7 @@
-"""What torch and Python keep for the whole process, and a test must leave as it was: the next one may depend on it."""
+"""What torch keeps for the whole process, and a test must leave as it was: the next one may depend on it."""
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import torch
@@ -24,5 +23,4 @@ def torch_state() -> dict[str, Any]:
         "autocast": torch.is_autocast_enabled("cpu"),
         "compiling": torch.compiler.is_compiling(),
         "exporting": torch.compiler.is_exporting(),
-        "the garbage collector": gc.isenabled(),
     }
