@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from trueport.functions.blocks import graphs_of
 from trueport.lower.noted import MODULE, OP, noted_place
 from trueport.report import GraphSummary, NodeSummary
 from trueport.source import SourceRoots, Where
@@ -60,11 +61,7 @@ def _bodies(node: ir.Node, functions: Functions) -> Iterator[ir.Graph]:
     """The graphs inside of a node, or of the function that it calls."""
     if (body := functions.get(node.op_identifier())) is not None:
         yield body
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
+    yield from graphs_of(node)
 
 
 def _constant(node: ir.Node) -> str:
