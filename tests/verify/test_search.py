@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
+import trueport
 from tests.verify.onnx_models import job, leaf
 from trueport.load.job import AxisSize, FreeSize, sizes_in
 from trueport.rewrite.probes import probed
@@ -169,3 +171,45 @@ def test_eager_that_does_not_come_back_counts_as_a_refusal():
         assert reference.answer([torch.ones(2)])[0] is not None
         with pytest.raises(Overstayed), followed(1000):
             endless(torch.zeros(2))
+
+
+class LeavesItsLoop(nn.Module):
+    """The graph has no branch for the `break`: it is part of the loop's condition."""
+
+    def forward(self, x):
+        if x.min() < -1e6:
+            raise ValueError("too low")
+        total = x.new_zeros(())
+        for row in x:
+            total = total + row.sum()
+            if total > 4000:
+                break
+        return total
+
+
+def test_a_way_out_of_a_loop_is_a_way_to_look_for():
+    model = LeavesItsLoop()
+    program = trueport.export(model, (torch.rand(3, 2),), dynamic_shapes={"x": {0: "rows"}})
+    counted = {decision.text: {way.name: way.inputs for way in decision.ways} for decision in program.report.decisions}
+    assert counted["total > 4000"]["holds"] >= 3
+    assert counted["total > 4000"]["fails"] >= 3
+
+
+def test_a_way_that_raises_is_none_to_look_for():
+    report = trueport.check(LeavesItsLoop(), (torch.rand(3, 2),), dynamic_shapes={"x": {0: "rows"}})
+    assert not [finding for finding in report.diagnostics if finding.code == "TP810"]
+
+
+def test_a_raise_that_is_caught_is_a_way_like_others():
+    def careful(x):
+        try:
+            if x.sum() > 1000:
+                raise ValueError
+        except ValueError:
+            return x * 2
+        return x
+
+    tally, _, _ = looked_for(careful, leaf("x", torch.ones(3)))
+    (decision,) = tally.decisions()
+    assert decision.site.raising == ()
+    assert all(decision.counts)

@@ -82,7 +82,7 @@ def _probed_code(code: CodeType, _file: str) -> tuple[CodeType, tuple[Site, ...]
     node, classes = find_definition(code)
     probing = _Probing(code.co_filename, code.co_qualname)
     made = copied(node)
-    made.body = [part for statement in made.body for part in probing.statement(statement)]
+    made.body = probing.statements(made.body)
     if not probing.sites:
         return code, ()
     return compile_in_place(made, code, classes, PROBES), tuple(probing.sites)
@@ -93,17 +93,30 @@ class _Probing(Transformer):
 
     def __init__(self, file: str, function: str) -> None:
         self._file, self._function = file, function
+        self._caught = 0
+        """How many `try` with an `except` are around."""
         self.sites: list[Site] = []
 
-    def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        made: Any = self.visit(node)
-        return made if isinstance(made, list) else [made]
+    def statements(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        visited: list[Any] = [self.visit(statement) for statement in block]
+        return [one for made in visited for one in (made if isinstance(made, list) else [made])]
 
     # --- what decides
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        node.test = self._test(node.test, DecisionKind.IF)
+        arms = () if self._caught else (node.body, node.orelse)
+        raising = tuple(way for way, arm in enumerate(arms) if arm and isinstance(arm[-1], ast.Raise))
+        node.test = self._test(node.test, DecisionKind.IF, raising)
         return self._bodies(node)
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        self._caught += bool(node.handlers)
+        node.body = self.statements(node.body)
+        self._caught -= bool(node.handlers)
+        for handler in node.handlers:
+            handler.body = self.statements(handler.body)
+        node.orelse, node.finalbody = self.statements(node.orelse), self.statements(node.finalbody)
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         node.test = self._test(node.test, DecisionKind.TERNARY)
@@ -157,13 +170,13 @@ class _Probing(Transformer):
 
     def _bodies(self, node: Any) -> ast.AST:
         for part in ("body", "orelse"):
-            setattr(node, part, [made for statement in getattr(node, part) for made in self.statement(statement)])
+            setattr(node, part, self.statements(getattr(node, part)))
         return node  # type: ignore[no-any-return]
 
     # --- probes
 
-    def _test(self, test: ast.expr, kind: DecisionKind) -> ast.expr:
-        number = self._site(test, kind)
+    def _test(self, test: ast.expr, kind: DecisionKind, raising: tuple[int, ...] = ()) -> ast.expr:
+        number = self._site(test, kind, raising=raising)
         return same_place(self._decided(number, self._measured(test)), test)
 
     def _rounds(self, over: ast.expr) -> ast.expr:
@@ -195,7 +208,7 @@ class _Probing(Transformer):
                 return same_place(call, test)
         return same_place(runtime("leaf", runtime("mark"), self.visit(test)), test)
 
-    def _site(self, at: ast.expr, kind: DecisionKind, ways: int = 2) -> int:
+    def _site(self, at: ast.expr, kind: DecisionKind, ways: int = 2, raising: tuple[int, ...] = ()) -> int:
         site = Site(
             self._file,
             at.lineno,
@@ -206,6 +219,7 @@ class _Probing(Transformer):
             ast.unparse(at),
             tuple(_numbers(at)),
             ways,
+            raising,
         )
         SITES.append(site)
         self.sites.append(site)

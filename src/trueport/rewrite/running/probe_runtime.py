@@ -64,6 +64,8 @@ class Site:
     """The numbers that stand in it."""
     ways: int = field(default=2, compare=False)
     """How many ways there are: two, or the cases of a match, or the items to pick from."""
+    raising: tuple[int, ...] = field(default=(), compare=False)
+    """Ways that end in a `raise`: no input that eager accepts takes them."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

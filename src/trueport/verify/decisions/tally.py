@@ -39,7 +39,7 @@ class Decision:
 
     @property
     def unreached(self) -> tuple[Way, ...]:
-        return tuple(way for way, count in enumerate(self.counts) if count == 0)
+        return tuple(way for way, count in enumerate(self.counts) if count == 0 and way not in self.site.raising)
 
     @property
     def never_ran(self) -> tuple[Way, ...]:
@@ -67,8 +67,7 @@ Relevant = Callable[[Site], bool]
 class Tally:
     """Counts over many trails.
 
-    `kept_alive` says whether the exported graph holds a decision of that line; None where there is no graph to ask, and
-    a place counts when what it looks at was seen to move with the inputs.
+    `kept_alive` says whether the exported graph holds a decision of that line; None where there is no graph to ask.
     """
 
     kept_alive: Relevant | None = None
@@ -106,18 +105,21 @@ class Tally:
                 self._told[goal] = self._told.get(goal, 0) + 1
 
     def counts(self, site: Site) -> bool:
-        """Whether the place decides by the inputs."""
-        if self.kept_alive is None:
-            return site in self._moved
-        if not self.kept_alive(site):
-            return False
+        """Whether the place decides by the inputs: eager was seen to, or the graph does.
+
+        The graph alone is not asked: `if t > 100: break` is no branch of it but the condition of its loop, and what
+        capture has lost is in no graph. Eager alone is not: what `if n % 2` looks at is not always seen to move.
+        """
+        if site in self._moved:
+            return True
         # `self.flag and x.sum() > 0` is one branch of the graph, and its first operand none.
-        return site.kind not in (DecisionKind.AND, DecisionKind.OR) or site in self._moved
+        is_operand = site.kind in (DecisionKind.AND, DecisionKind.OR)
+        return self.kept_alive is not None and not is_operand and self.kept_alive(site)
 
     def goals(self) -> list[Goal]:
         """Ways that no telling input took, or too few to be sure, of places that were reached."""
         every = [(decision.site, way) for decision in self.decisions() for way in range(len(decision.counts))]
-        return [goal for goal in every if self.told(goal) < _ENOUGH]
+        return [(site, way) for site, way in every if way not in site.raising and self.told((site, way)) < _ENOUGH]
 
     def told(self, goal: Goal) -> int:
         """How many telling inputs took this way."""
