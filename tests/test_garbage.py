@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 
 import pytest
+import torch
+from torch import nn
 
+import trueport
 from trueport.garbage import importing
 
 
@@ -42,3 +45,38 @@ def test_a_collector_that_is_off_stays_off(enabled):
     with importing():
         pass
     assert not gc.isenabled()
+
+
+def _hidden():
+    """So deep in other things that only the collector finds it."""
+
+    def decides(x):
+        return x * 2 if x.sum() > 0 else -x
+
+    held = decides
+    for _ in range(12):
+        held = {"inner": [held]}
+    return held
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held = _hidden()
+
+    def forward(self, x):
+        held = self.held
+        while isinstance(held, dict):
+            (held,) = held["inner"]
+        return held(x)
+
+
+def test_a_function_that_the_user_froze_is_found(enabled):
+    model = Deep()
+    gc.freeze()
+    try:
+        report = trueport.check(model, (torch.rand(2),))
+        assert not report.errors, report.text()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

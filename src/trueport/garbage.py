@@ -32,3 +32,20 @@ def importing() -> Iterator[None]:
         if not gc.get_freeze_count():
             gc.freeze()  # all that there is, into a generation of its own, without a look at it
             gc.unfreeze()  # and from there into the oldest
+
+
+@contextlib.contextmanager
+def thawed() -> Iterator[None]:
+    """The collector shows what the user has put aside by `gc.freeze()`, which is put aside again at the end.
+
+    Only the collector knows all functions that run a code (`rewrite/finding.py`), and it does not show frozen ones.
+    """
+    is_frozen = gc.get_freeze_count() > 0
+    if is_frozen:
+        gc.unfreeze()
+    try:
+        yield
+    finally:
+        if is_frozen:
+            gc.collect()  # the garbage of a trace is not put aside with the rest
+            gc.freeze()

@@ -46,7 +46,7 @@ from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, 
 from trueport.examine.limits import within
 from trueport.functions.asked import Wanted
 from trueport.functions.stage import NamedCalls, write_functions
-from trueport.garbage import uncollected
+from trueport.garbage import thawed, uncollected
 from trueport.graph.regions import Graph
 from trueport.load.job import Job, Leaf
 from trueport.load.roots import source_roots
@@ -160,6 +160,7 @@ class Run:
     options: ExportOptions
     watch: Stopwatch
 
+    @thawed()
     def carry(self) -> tuple[Run, CarriedModel]:
         """The model on the other side, and the run that brought it there: this one, or one with the flags baked in.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import gc
 from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 from trueport.rewrite.build import runtime, same_place
+from trueport.rewrite.finding import everywhere
 from trueport.rewrite.functions import Refused, compile_in_place, find_definition, with_inner
 from trueport.rewrite.running.probe_runtime import PROBES, SITES, DecisionKind, Site
 from trueport.rewrite.walking import Transformer, copied
@@ -46,7 +46,7 @@ def probed(codes: Iterable[CodeType], functions: Sequence[FunctionType] = ()) ->
     sites: dict[Site, None] = {}
     originals: list[tuple[FunctionType, CodeType]] = []
     replaced: dict[CodeType, CodeType] = {}
-    for function in (functions or _functions_in({code.co_filename for code in wanted})) if wanted else ():
+    for function in (functions or everywhere(*{code.co_filename for code in wanted})) if wanted else ():
         code = function.__code__
         if code not in replaced and not wanted.isdisjoint(with_inner(code)):
             try:
@@ -64,11 +64,6 @@ def probed(codes: Iterable[CodeType], functions: Sequence[FunctionType] = ()) ->
         for function, code in originals:
             if function.__code__ is replaced[code]:
                 function.__code__ = code
-
-
-def _functions_in(files: set[str]) -> list[FunctionType]:
-    """One walk over all objects; asking for the referrers of each code would be one walk per function."""
-    return [o for o in gc.get_objects() if type(o) is FunctionType and o.__code__.co_filename in files]
 
 
 def probed_code(code: CodeType) -> tuple[CodeType, tuple[Site, ...]]:

@@ -16,6 +16,7 @@ from trueport.diagnostics.rules.tp804_wrong_dtype import WrongDtype
 from trueport.diagnostics.rules.tp805_wrong_values import WrongValues
 from trueport.diagnostics.rules.tp810_arm_not_reached import ArmNotReached
 from trueport.diagnostics.spelling import EXPORT, option, told
+from trueport.garbage import thawed
 from trueport.load.job import Job, Leaf
 from trueport.load.values import LeafKind
 from trueport.source import Place, Where
@@ -53,6 +54,7 @@ def check_file(path: Path, job: Job, run_eager: RunEitherWay) -> CheckResult:
         return check_fitted(fitted, run_eager)
 
 
+@thawed()
 def check_fitted(
     fitted: Fitted,
     run_eager: RunEitherWay,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dis
-import gc
 import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import Any
 
+from trueport.rewrite.finding import everywhere
 from trueport.rewrite.functions import Refused
 from trueport.rewrite.probes import probed_code
 from trueport.source import Where
@@ -77,8 +77,7 @@ def _is_foreign(code: CodeType) -> bool:
 
 def _with_callees(codes: list[CodeType]) -> list[CodeType]:
     """Functions of the same files that these name: what only another arm calls has not run yet."""
-    files = {code.co_filename for code in codes}
-    functions = [o for o in gc.get_objects() if type(o) is FunctionType and o.__code__.co_filename in files]
+    functions = everywhere(*{code.co_filename for code in codes})
     found = dict.fromkeys(codes)
     waiting = list(codes)
     while waiting:
