@@ -218,3 +218,16 @@ def test_a_bool_that_the_loop_turns():
         return x, going
 
     assert_kept_alive(model, (X,), [(X / 4,), (X * 100,)], loops=1)
+
+
+def test_the_test_is_known_in_a_round():
+    """Each window has four items, since the test says so; the example, with two, makes no round."""
+
+    def model(x):
+        window, start, total = torch.arange(4.0), 0, torch.zeros(())
+        while start + 4 <= x.shape[0]:
+            total = total + (x[start : start + 4, 0] * window).sum()
+            start += 2
+        return total
+
+    assert_kept_alive(model, *split(rows(2, 0, 3, 4, 6, 11)), dynamic_shapes=ROWS, loops=1)

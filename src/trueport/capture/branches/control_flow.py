@@ -224,7 +224,7 @@ class ControlFlow(Questions):
 
     def repeat_while(self, test: Callable[[], Any], first: Any, body: Callable[[], Any], state: BlockNames) -> None:
         def step(_iteration: Any) -> Any:
-            with self._knowing(self._test_of_a_round(test, first, state)):
+            with self.tracer.symbols.where(self._test_of_a_round(test, first, state), True):
                 body()
             return self.truth(test())
 
