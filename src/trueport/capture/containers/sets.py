@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.stores import ContainerChange, Join, SetStore, TracedContainer, TracedStore, store_for
@@ -18,6 +18,7 @@ from trueport.capture.values.stores import ContainerChange, Join, SetStore, Trac
 class Unsure:
     """What a set holds that is one thing on one way and another on another: equal to nothing but itself."""
 
+    told_as: ClassVar[str] = "a set with other items"
     why: Disagreement
 
 

@@ -46,6 +46,11 @@ def all_things(*groups: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _told(kind: type) -> str:
+    """A class in the user's words; one of ours says which."""
+    return getattr(kind, "told_as", f"a {kind.__name__}")
+
+
 def place_among(things: Sequence[Any], wanted: Any) -> int | None:
     return next((i for i, one in enumerate(things) if _same(one, wanted)), None)
 
@@ -283,7 +288,7 @@ class Structured(Kind):
 
     @property
     def told(self) -> str:
-        return f"a {self.made_as.__name__}"
+        return _told(self.made_as)
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +395,7 @@ class Choice(Kind):
     def told(self) -> str:
         first = self.things[0]
         if not self.is_text:
-            return f"a {type(first).__name__}" if len(self.things) == 1 else "one of several things"
+            return _told(type(first)) if len(self.things) == 1 else "one of several things"
         return f"the text {first!r}" if len(first) <= _SHORT else f"the text {first[:_SHORT]!r} and so on"
 
 

@@ -113,7 +113,8 @@ class ContainerChange:
             return "what an ExitStack does at its end"
         held = getattr(self.owner, "__dict__", {}).items()
         name = next((name for name, value in held if value is self.container), None)
-        return f"a {type(self.container).__name__}" if name is None else f"`{name}`"
+        kind = type(self.container)
+        return f"a {getattr(kind, 'stands_for', kind).__name__}" if name is None else f"`{name}`"
 
     @property
     def parts(self) -> tuple[Any, ...]:
