@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
+import trueport
 from tests.capture.helpers import FREE, assert_captured, assert_exported
 
 ROWS = ({0: FREE},)
@@ -179,6 +181,44 @@ def test_set_data_of_a_local_tensor():
         return z
 
     rows(model)
+
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router, self.other = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.register_buffer("scale", torch.ones(3))
+
+
+def test_set_data_of_a_weight_to_itself():
+    """`module.to(dtype)` in forward, as routers of transformers have it: it sets the `.data` of each weight."""
+
+    class Model(Router):
+        def forward(self, y):
+            self.router = self.router.to(y.dtype)
+            self.scale.data = self.scale.data
+            return self.router(y).mul_(self.scale)
+
+    rows(Model())
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        lambda self: self.router.weight.data * 2,
+        lambda self: self.router.weight.data.T,
+    ],
+)
+def test_set_data_of_a_weight_to_something_else(new):
+    class Model(Router):
+        def forward(self, y):
+            y = self.router(y)
+            self.router.weight.data = new(self)
+            return y * self.router.weight.sum()
+
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.export(Model().eval(), (x(4, 3),), verify=False)
+    assert refused.value.diagnostics[0].where is not None
 
 
 def test_a_list_of_tensors_is_written_in_place():

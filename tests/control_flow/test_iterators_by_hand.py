@@ -128,3 +128,56 @@ def test_what_a_generator_computes_in_two_arms_is_refused():
         return y
 
     assert refused(model, (UP,)).code == "TP104"
+
+
+def test_what_is_left_after_a_function_took_all():
+    def model(x):
+        left = iter(x)
+        first = next(left)
+        if first.sum() > 0:
+            total = sum(left, first)
+        else:
+            total = first
+        again = list(left)
+        return total, len(again), len(list(left))
+
+    assert_kept_alive(model, (torch.randn(4, 3),), [*rows(1, 2, 7), (UP,), (DOWN,)], dynamic_shapes=ROWS)
+
+
+def test_what_is_left_after_a_function_that_may_stop_early_is_refused():
+    def model(x):
+        left = iter(x)
+        found = any(row.sum() > 0 for row in left)
+        return x * len(list(left)), found
+
+    assert refused(model, (torch.randn(4, 3),), dynamic_shapes=ROWS).code == "TP104"
+
+
+def test_one_of_several_iterators():
+    """Looked up by a number of the data; eager raises where there is none, and where it is used up."""
+
+    def model(kinds, x):
+        rows, total = {1: iter(x), 2: None, 3: iter(x * 10)}, torch.zeros(3)
+        for kind in kinds.tolist():
+            if kind > 0:
+                total = total * 0.5 + next(rows[kind])
+        return total
+
+    x = torch.randn(4, 3)
+    given = [(torch.tensor(kinds), x) for kinds in ([1, 0, 3], [0], [3, 1, 1, 3, 3], [1, 1, 1, 1])]
+    assert_kept_alive(model, given[0], given, dynamic_shapes=({0: "n"}, {0: "m"}))
+
+
+def test_one_of_several_iterators_or_none():
+    def model(kinds, x):
+        rows, total = [iter(x), None], torch.zeros(3)
+        for kind in kinds.tolist():
+            try:
+                total = total * 0.5 + next(rows[kind])
+            except (TypeError, StopIteration):
+                total = total - 1
+        return total
+
+    x = torch.randn(2, 3)
+    given = [(torch.tensor(kinds), x) for kinds in ([1, 0, 0], [0], [0, 0, 0, 1])]
+    assert_kept_alive(model, given[0], given, dynamic_shapes=({0: "n"}, {0: "m"}))

@@ -52,6 +52,47 @@ def test_rows_of_a_free_number(model):
     assert_kept_alive(lambda x: model(x), rows(4)[0], MANY, dynamic_shapes=ROWS)
 
 
+RUNS = [(torch.tensor(run),) for run in ([1, 1, 2], [1, 1, 1, 1], [0], [1, 0, 1, 0, 0, 2, 2], [2, 2, 1, 1, 0])]
+
+
+def test_runs_of_the_same_number():
+    """As vision-language models find the places of their pictures."""
+
+    def model(x):
+        found, position, placed = [], 0, []
+        for kind, run in itertools.groupby(enumerate(x.tolist()), lambda pair: pair[1]):
+            run = list(run)
+            found.append((kind, run[0][0], run[-1][0] + 1))
+        for kind, first, end in found:
+            if kind == 0:
+                placed.append(torch.arange(end - first).expand(2, -1) + position)
+                position += end - first
+            else:
+                placed.append(torch.zeros(2, end - first, dtype=torch.long) + position)
+                position += 1
+        return torch.cat(placed, dim=1)
+
+    assert_kept_alive(model, RUNS[3], RUNS, dynamic_shapes=ROWS)
+
+
+def test_a_group_is_used_up():
+    """By who goes through it, and when the next one is asked for."""
+
+    def model(x):
+        total = x.sum() * 0
+        for kind, run in itertools.groupby(x, key=lambda number: number > 0):
+            first = next(run)
+            total = total * 3 + first + sum(run) + 100 * len(list(run))
+            if total > 50:
+                break
+        return total
+
+    assert_kept_alive(model, RUNS[3], RUNS, dynamic_shapes=ROWS)
+    found = refused(lambda x: [len(list(run)) for run in [g for _, g in itertools.groupby(x.tolist())]], RUNS[3],
+                    dynamic_shapes=ROWS)  # fmt: skip
+    assert found.code == "TP103" and found.where is not None
+
+
 def test_one_inside_another_and_a_consumer_that_leaves():
     """What each remembers from item to item is carried by one loop."""
 
@@ -198,6 +239,10 @@ def test_the_line_is_the_users():
 NUMBERS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
+def groups_of(groupby):
+    return lambda *given: [(key, list(group)) for key, group in groupby(*given)]
+
+
 @pytest.mark.parametrize(
     ("polyfill", "original", "given"),
     [
@@ -209,6 +254,8 @@ NUMBERS = [3, 1, 4, 1, 5, 9, 2, 6]
         (of_itertools.chain, itertools.chain, (NUMBERS, "ab", ())),
         (of_itertools.from_iterable, itertools.chain.from_iterable, ([NUMBERS, "ab"],)),
         (of_itertools.accumulate, itertools.accumulate, (NUMBERS, max)),
+        (groups_of(of_itertools.groupby), groups_of(itertools.groupby), (NUMBERS, lambda n: n < 5)),
+        (groups_of(of_itertools.groupby), groups_of(itertools.groupby), ("aab",)),
         (of_itertools.product, itertools.product, (NUMBERS, "ab")),
         (of_itertools.combinations, itertools.combinations, (NUMBERS, 3)),
         (of_itertools.starmap, itertools.starmap, (max, [(1, 2), (4, 3)])),

@@ -272,6 +272,9 @@ def _tensor(data: Any, *, dtype: torch.dtype | None = None, **_: Any) -> torch.T
 def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """`tensor.data = value`: from here on both are the same memory."""
     if not isinstance(tensor, FunctionalTensor):
+        tracer = _tracer()
+        if tracer.value_read(tensor) is tracer.value_read(value):
+            return  # `module.to(dtype)` sets each weight, where it has the dtype already to itself
         raise CannotBeCarried(
             "`.data` of a tensor of the model is set here, and an ONNX model keeps nothing between calls",
             "write it in place, tensor.copy_(value), and choose with state= what becomes of it",

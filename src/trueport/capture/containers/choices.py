@@ -135,14 +135,14 @@ def _candidates(container: Any, key: Any) -> Found:
 
 def _under_each(container: Any, key: Chosen, default: Any) -> Any:
     """Looked up by a text that a traced value chose. Eager raises where it is none of the keys."""
-    held = key.where(lambda candidate: candidate in container)
-    if held is False and default is _NOTHING:
-        raise KeyError(str(key))
+
+    def is_there(candidate: Any) -> bool:
+        return candidate in container
+
     if default is not _NOTHING:
+        held = key.where(is_there)
         return RUNTIME_FUNCTIONS.ternary(held, lambda: _under_each(container, key, _NOTHING), lambda: default)
-    if held is not True and TRACE.trace is not None:
-        TRACE.trace.check(held, KeyError)
-    return made_of(key.only(lambda candidate: candidate in container), container.__getitem__)
+    return made_of(key.able(is_there, KeyError), container.__getitem__)
 
 
 def put_under(container: dict[Any, Any], key: Any, value: Any) -> None:

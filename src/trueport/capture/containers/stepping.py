@@ -26,7 +26,7 @@ from trueport.capture.recording.tracer import Tracer
 from trueport.graph.regions import Region
 from trueport.load.structures import flatten
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE, UNBOUND, BlockNames
-from trueport.torch_internals.symbolic import is_symbolic, is_traced
+from trueport.torch_internals.symbolic import is_symbolic, is_traced, same_number
 
 
 @dataclass
@@ -95,10 +95,17 @@ class Position:
 
     def __init__(self) -> None:
         self.taken: Any = 0
+        self.is_unknown: Any = False
+        """A function of Python's goes through it that may stop early, or begin later (`zip`, `any`)."""
 
 
 class ByPosition(Stepper):
-    """Something that is gone through in order, of which some may be taken by hand."""
+    """Something that is gone through in order, of which some may be taken by hand.
+
+    Two of them are two things: what one goes through is known only where it was made.
+    """
+
+    is_one_leaf = True
 
     def __init__(self) -> None:
         self.position = Position()
@@ -129,10 +136,9 @@ class ByPosition(Stepper):
 class OfOpenLength(ByPosition):
     """`iter(rows)`."""
 
-    def __init__(self, sequence: OpenSequence) -> None:
+    def __init__(self, sequence: OpenSequence, source: Any) -> None:
         super().__init__()
-        self.sequence = sequence
-        self._handed_over = False
+        self.sequence, self._source = sequence, source
 
     def __iter__(self) -> Stepper:
         """Only rewritten code can go through it."""
@@ -142,8 +148,7 @@ class OfOpenLength(ByPosition):
 
     @property
     def has_more(self) -> Any:
-        if self._handed_over:
-            refuse("an iterator is used again that a function went through", "make a list of it first")
+        self._ask()
         return self.position.taken < self.sequence.length
 
     def take(self) -> Any:
@@ -152,15 +157,36 @@ class OfOpenLength(ByPosition):
         return item
 
     def rest(self) -> OpenSequence:
-        """The items that are left, gone through by a function of Python's: how far it is afterwards, nobody knows."""
-        self._handed_over = True
-        first = self.position.taken
-        return OpenSequence(self.sequence.length - first, lambda i: self.sequence.at(first + i))
+        """The items that are left, for a function that may not take them all, or not now."""
+        self._ask()
+        self.position.is_unknown = True
+        return self._left()
+
+    def all_of_it(self) -> Any:
+        """The items that are left, for a function that takes them all."""
+        self._ask()
+        left = self._left() if is_symbolic(self.position.taken) or self.position.taken else self._source
+        self.use_up()
+        return left
+
+    def use_up(self) -> None:
+        """It gives nothing any more."""
+        self.position.taken = self.sequence.length
 
     def several(self, count: int) -> OpenSequence:
         """`zip(it, it)`: so many of those at a time."""
         rest = self.rest()
         return OpenSequence(rest.length // count, lambda i: tuple(rest.at(i * count + k) for k in range(count)))
+
+    def _left(self) -> OpenSequence:
+        first = self.position.taken
+        if same_number(first, self.sequence.length):
+            return OpenSequence(0, self.sequence.at, most=0)
+        return OpenSequence(self.sequence.length - first, lambda i: self.sequence.at(first + i))
+
+    def _ask(self) -> None:
+        if self.position.is_unknown is not False:
+            refuse("an iterator is used again that a function went through", "make a list of it first")
 
 
 def stepper(control: Flow, over: Any) -> Stepper | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from trueport.capture.containers.deques import TracedDeque
 from trueport.capture.containers.dicts import TracedDict
+from trueport.capture.containers.generators import Generated
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.ordered_dicts import TracedOrderedDict
 from trueport.capture.containers.stepping import (
@@ -21,6 +22,7 @@ from trueport.capture.containers.tables import MakingDict
 from trueport.capture.python.builtin_functions import traced_for
 from trueport.capture.python.polyfills.of_builtins import until
 from trueport.capture.recording.flow import Flow
+from trueport.capture.values.chosen import Chosen, each_of
 from trueport.rewrite.running.runtime import NO_NAMES, RUNTIME_FUNCTIONS, TRACE
 
 
@@ -63,11 +65,14 @@ def _iter(control: Flow, *args: Any) -> Any:
     if isinstance(args[0], Stepper):
         return args[0]
     sequence = control.sequence(args[0]) if control.generator_behind(args[0]) is None else None
-    return iter(*args) if sequence is None else OfOpenLength(sequence)
+    return iter(*args) if sequence is None else OfOpenLength(sequence, args[0])
 
 
 @traced_for(next)
 def _next(control: Flow, items: Any, *default: Any) -> Any:
+    if isinstance(items, Chosen):
+        given = items.able(lambda one: isinstance(one, Iterator | Stepper | Generated), TypeError)
+        return each_of(given, lambda one: _next(control, one, *default))
     items = control.remembered(items)
     if isinstance(items, ByPosition):
         if default:

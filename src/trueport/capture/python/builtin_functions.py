@@ -6,6 +6,7 @@ import builtins
 import functools
 import operator
 import warnings
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, GeneratorType
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from trueport.capture.containers.choices import attribute
 from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
+from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.recording.flow import Flow
 from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
@@ -45,7 +47,7 @@ def traced_builtin(control: Flow, function: Builtin) -> Builtin | None:
     replacement = _TRACED.get(function) or _of_a_method(function)
     if replacement is not None:
         if function in _GOING_THROUGH:
-            return functools.partial(_with_generators, control, replacement)
+            return functools.partial(_with_generators, control, function, replacement)
         return functools.partial(replacement, control)
     return traced_math(function)
 
@@ -124,15 +126,21 @@ def _named(kwargs: dict[str, Any], given: list[Any]) -> dict[str, Any]:
     return dict(zip(kwargs, given[len(given) - len(kwargs) :], strict=True))
 
 
-_GOING_THROUGH = frozenset(
-    {sum, any, all, max, min, sorted, enumerate, zip, map, filter, list, tuple, functools.reduce}
+_TAKING_ALL = frozenset(
+    {sum, max, min, sorted, list, tuple, functools.reduce, set, frozenset, dict, Counter, OrderedDict, deque}
 )
+_GOING_THROUGH = _TAKING_ALL | {any, all, enumerate, zip, map, filter}
 
 
-def _with_generators(control: Flow, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+def _with_generators(control: Flow, function: Builtin, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
     """An object of the user's whose `__iter__` decides is gone through like the generator that it is."""
-    behind = (control.remembered_already(arg) or control.generator_behind(arg) or arg for arg in args)
-    return replacement(control, *behind, **kwargs)
+
+    def behind(arg: Any) -> Any:
+        if isinstance(arg, OfOpenLength):
+            return arg.all_of_it() if function in _TAKING_ALL else arg
+        return control.remembered_already(arg) or control.generator_behind(arg) or arg
+
+    return replacement(control, *map(behind, args), **kwargs)
 
 
 def traced_for(*functions: Any) -> Callable[[Builtin], Builtin]:

@@ -99,6 +99,7 @@ def _enumerate(control: Flow, items: Any, start: int = 0) -> Any:
 def _zip(control: Flow, *iterables: Any, **kwargs: Any) -> Any:
     if len(iterables) > 1 and isinstance(iterables[0], OfOpenLength) and len(set(map(id, iterables))) == 1:
         return iterables[0].several(len(iterables))
+    iterables = tuple(items.rest() if isinstance(items, OfOpenLength) else items for items in iterables)
     if all(control.sequence(items) is None for items in iterables):
         return zip(*iterables, **kwargs)  # noqa: B905  as the user called it
     sequences = [_sequence(control, items) for items in iterables]
@@ -149,7 +150,7 @@ def _map(control: Flow, function: Callable[..., Any], *iterables: Any) -> Any:
     function = RUNTIME_FUNCTIONS.traced(function)
     if len(iterables) == 1 and isinstance(iterables[0], Generated):
         return iterables[0].mapped(function)
-    if all(control.sequence(items) is None for items in iterables):
+    if all(not isinstance(items, OfOpenLength) and control.sequence(items) is None for items in iterables):
         return map(function, *iterables)
     sequence = _zip(control, *iterables)
     return OpenSequence(sequence.length, lambda i: function(*sequence.at(i)), sequence.most)

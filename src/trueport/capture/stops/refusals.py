@@ -43,7 +43,7 @@ def placed(refused: ExportError) -> list[Diagnostic]:
     cause = refused.__cause__
     found = []
     for one in refused.diagnostics:
-        if one.place is None and place.where is not None:
+        if one.where is None and place.where is not None:
             one = replace(one, place=place)
         if isinstance(one, OurFault) and cause is not None and not one.trace:
             one = replace(one, trace="".join(traceback.format_exception(cause)))

@@ -80,6 +80,15 @@ class Chosen(Disagreement):
         left = [i for i, candidate in enumerate(self._candidates) if test(candidate)]
         return chosen([self._tests[i] for i in left], [self._candidates[i] for i in left], self)
 
+    def able(self, test: Callable[[Any], bool], error: type[Exception]) -> Any:
+        """What it is where it is one of the candidates for which something plain holds: eager raises at the others."""
+        held = self.where(test)
+        if held is False:
+            raise error(str(self))
+        if held is not True and TRACE.trace is not None:
+            TRACE.trace.check(held, error)
+        return self.only(test)
+
     @property
     def number(self) -> Any:
         """The number of the candidate that is meant (see `number_of`)."""
@@ -106,10 +115,13 @@ class Chosen(Disagreement):
         return functools.reduce(operator.or_, [number == number_of(one) for one, answer in meant if answer])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.each(lambda candidate: RUNTIME_FUNCTIONS.traced(candidate)(*args, **kwargs))
+        return each_of(
+            self.able(callable, TypeError), lambda candidate: RUNTIME_FUNCTIONS.traced(candidate)(*args, **kwargs)
+        )
 
     def __getattr__(self, name: str) -> Any:
-        return self.made(lambda candidate: getattr(candidate, name))
+        having = self.able(lambda candidate: hasattr(candidate, name), AttributeError)
+        return made_of(having, lambda candidate: getattr(candidate, name))
 
     def __getitem__(self, key: Any) -> Any:
         return self.made(lambda candidate: candidate[key])
@@ -142,6 +154,11 @@ class Chosen(Disagreement):
 def made_of(value: Any, function: Callable[[Any], Any]) -> Any:
     """What a function that records nothing gives for something plain, or for the candidate that is meant."""
     return value.made(function) if isinstance(value, Chosen) else function(value)
+
+
+def each_of(value: Any, function: Callable[[Any], Any]) -> Any:
+    """What a function gives for something plain, or for the candidate that is meant: it runs in an arm for each."""
+    return value.each(function) if isinstance(value, Chosen) else function(value)
 
 
 def holds_of(value: Any, test: Callable[[Any], Any]) -> Any:

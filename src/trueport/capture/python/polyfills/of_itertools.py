@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.python.standing_for import any_open, any_traced, stands_for
 from trueport.rewrite.ahead import rewritten
 
@@ -61,6 +63,29 @@ def chain(*several: Iterable[Any]) -> Iterator[Any]:
 def from_iterable(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
     for items in several:
         yield from items
+
+
+@stands_for(itertools.groupby, when=any_traced)
+def groupby(iterable: Iterable[Any], key: Test | None = None) -> Iterator[Any]:
+    """Like the library's, a group is used up as soon as the next one is asked for."""
+    whole = list(iterable)
+    keys = whole if key is None else [key(item) for item in whole]
+    first = 0
+    while first < len(whole):
+        end = first + 1
+        while end < len(whole) and keys[end] == keys[first]:
+            end += 1
+        group = iter(whole[first:end])
+        yield keys[first], group
+        _use_up(group)
+        first = end
+
+
+def _use_up(group: Any) -> None:
+    if isinstance(group, OfOpenLength):
+        group.use_up()
+    else:
+        collections.deque(group, maxlen=0)
 
 
 @stands_for(itertools.accumulate)
