@@ -112,6 +112,8 @@ class Attempt:
     model: ir.Model | None = None
     checked: CheckResult | None = None
     passes: tuple[PassResult, ...] = ()
+    explained: Callable[[], Attempt] | None = None
+    """Looks into what the check found, where that was put off; None where all is told."""
 
     @property
     def failed(self) -> bool:
@@ -202,9 +204,11 @@ class Run:
 
     # The ways through the stages
 
-    def _attempt(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Attempt:
+    def _attempt(
+        self, examined: Examined, libraries: bool = False, exporting: bool = True, before: Graph | None = None
+    ) -> Attempt:
         """capture ► judge ► lower ► optimise ► verify. What stands in the way of a check is told all at once."""
-        graph = self._capture(examined, libraries, exporting)
+        graph = self._capture(examined, libraries, exporting, before)
         judged = self._judge(graph, examined)
         lowered = self._lower(graph)
         found = (*examined.diagnostics, *written_out(graph), *judged.diagnostics)
@@ -219,28 +223,41 @@ class Run:
                 message=told(option("verify", False), ": nothing was compared with eager"), seen=smaller.unchecked()
             )
             return Attempt((*found, *smaller.findings, unchecked), graph, smaller.model, passes=smaller.results)
-        random = any(isinstance(finding, RandomKept) for finding in found)
+        if libraries or not library_decisions(graph):
+            return self._compared(found, graph, judged, smaller)
+        return self._compared_briefly(found, graph, judged, smaller)
+
+    def _compared(
+        self, found: tuple[Diagnostic, ...], graph: Graph, judged: TraceJudged, smaller: Optimised
+    ) -> Attempt:
+        """verify, and who is guilty where the two differ."""
+        random = _draws(found)
         checked = self._verify(graph, smaller.model, judged, random)
-        if smaller.is_changed and not checked.agrees:
+        if smaller.is_changed and not checked.agrees and self.options.checking.explain:
             smaller, checked = self._without_guilty_passes(graph, judged, random, smaller, checked)
         if random and not checked.agrees:  # there will be no exported model that draws anything
             found = tuple(finding for finding in found if not isinstance(finding, RandomKept))
         found += (*smaller.findings, *summary.with_lines(checked.diagnostics, self._roots()))
         return Attempt(found, graph, smaller.model, checked, smaller.results)
 
+    def _compared_briefly(
+        self, found: tuple[Diagnostic, ...], graph: Graph, judged: TraceJudged, smaller: Optimised
+    ) -> Attempt:
+        """The same where a difference is not the last word: it is looked into only if both sides of what libraries
+        decide are no better."""
+        options = replace(self.options, checking=replace(self.options.checking, explain=False))
+        brief = replace(self, options=options)._compared(found, graph, judged, smaller)
+        if not brief.failed or brief.checked is None:
+            return brief
+        if smaller.is_changed and not self._is_wrong(graph, judged, _draws(found), brief.checked)(()):
+            return self._compared(found, graph, judged, smaller)  # libraries have nothing to do with it
+        return replace(brief, explained=lambda: self._compared(found, graph, judged, smaller))
+
     def _without_guilty_passes(
         self, graph: Graph, judged: TraceJudged, random: bool, smaller: Optimised, failed: CheckResult
     ) -> tuple[Optimised, CheckResult]:
         """Where the model is right before the passes, on the input that failed: without those that made it wrong."""
-        wrong = replace(judged, must_try_values=(*judged.must_try_values, *failed.differs_on))
-        few = replace(self.options.checking, evidence=None, budget=FEW)
-        quickly = replace(self, options=replace(self.options, checking=few))
-
-        def is_wrong(names: Sequence[str]) -> bool:
-            model = self._optimise(graph, None, names).model
-            return not quickly._verify(graph, model, wrong, random).agrees
-
-        without = left_out(smaller.names, is_wrong)
+        without = left_out(smaller.names, self._is_wrong(graph, judged, random, failed))
         if not without:
             return smaller, failed  # the passes have nothing to do with it
         evidence = self.options.checking.evidence
@@ -255,20 +272,44 @@ class Run:
         gone = [name for name in smaller.names if name not in again.names]
         return again.without(gone, failed.diagnostics), checked
 
+    def _is_wrong(
+        self, graph: Graph, judged: TraceJudged, random: bool, failed: CheckResult
+    ) -> Callable[[Sequence[str]], bool]:
+        """Tells of the model with passes of these names whether it is wrong on the input that failed."""
+        wrong = replace(judged, must_try_values=(*judged.must_try_values, *failed.differs_on))
+        few = replace(self.options.checking, evidence=None, budget=FEW, explain=False)
+        quickly = replace(self, options=replace(self.options, checking=few))
+
+        def is_wrong(names: Sequence[str]) -> bool:
+            model = self._optimise(graph, None, names).model
+            return not quickly._verify(graph, model, wrong, random).agrees
+
+        return is_wrong
+
     def _better_with_libraries(self, failed: Attempt, examined: Examined) -> Attempt:
         """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
         something is wrong. Where that is no better, the failed attempt, what it kept, and what else was in the way."""
-        evidence = self.options.checking.evidence
         options = replace(self.options, checking=replace(self.options.checking, evidence=None))
         try:
-            again = replace(self, options=options)._attempt(examined, libraries=True)
+            again = replace(self, options=options)._attempt(examined, libraries=True, before=failed.graph)
         except ExportError as refused:
-            return failed.beside(refused.diagnostics)
+            return self._explained(failed).beside(refused.diagnostics)
         if again.failed:
-            return failed.beside(again.found)
+            return self._explained(failed).beside(again.found)
+        self._withdraw(failed)
+        return again
+
+    def _explained(self, failed: Attempt) -> Attempt:
+        """With all that the check can tell."""
+        if failed.explained is None:
+            return failed
+        self._withdraw(failed)
+        return failed.explained()
+
+    def _withdraw(self, failed: Attempt) -> None:
+        evidence = self.options.checking.evidence
         if evidence is not None and failed.kept:
             evidence.withdraw()
-        return again
 
     def _as_eager_is_told(self, refused: NotCaptured, examined: Examined) -> Attempt:
         """Once more, with eager's answer for code that asks whether it is being exported: a library may have another
@@ -305,12 +346,20 @@ class Run:
             raise ExportError([*examined.diagnostics, *more])
         return examined
 
-    def _capture(self, examined: Examined, libraries: bool = False, exporting: bool = True) -> Graph:
+    def _capture(
+        self, examined: Examined, libraries: bool = False, exporting: bool = True, before: Graph | None = None
+    ) -> Graph:
         with self.watch.stage("capture"), uncollected():
             try:
                 calls = bool(self.options.functions)
                 return capture(
-                    self.job, self._is_leaf, self.options.state, libraries=libraries, calls=calls, exporting=exporting
+                    self.job,
+                    self._is_leaf,
+                    self.options.state,
+                    libraries=libraries,
+                    calls=calls,
+                    exporting=exporting,
+                    before=before,
                 )
             except ExportError as refused:
                 found = [*examined.diagnostics, *placed(refused)]
@@ -409,6 +458,11 @@ class Run:
     def _model_roots(self) -> SourceRoots:
         """One for the whole run: it knows again what it noted, cells of a notebook too."""
         return source_roots(self.job.model, self.options.source_root)
+
+
+def _draws(found: Sequence[Diagnostic]) -> bool:
+    """Whether the model draws random numbers, which are kept."""
+    return any(isinstance(finding, RandomKept) for finding in found)
 
 
 def _kept_flags(flags: Sequence[Leaf], refused: ExportError) -> Diagnostic:

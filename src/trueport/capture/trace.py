@@ -73,26 +73,36 @@ def capture(
     libraries: bool = False,
     calls: bool = False,
     exporting: bool = True,
+    before: Graph | None = None,
 ) -> Graph:
     """Trace the model of `job`. Raises ExportError where the trace cannot go on.
 
     `sizes` overrides what the free sizes are while tracing; by default the example's, but never 0 or 1, which
     torch would treat as special. With `libraries`, both sides are kept also of what an installed library decides by a
     free size. With `calls`, it is noted by which call of which module each node came about. Without `exporting`, code
-    that asks whether it is being exported is told what eager is told.
+    that asks whether it is being exported is told what eager is told. `before` is an earlier capture of the same model:
+    the functions that it found need not be found again.
     """
     with _ONE_AT_A_TIME, guard_of_no_thread(), saying_exporting(exporting):
-        return _capture(job, is_leaf, state, sizes or {}, libraries, calls)
+        return _capture(job, is_leaf, state, sizes or {}, libraries, calls, before)
 
 
 def _capture(
-    job: Job, is_leaf: IsLeaf, state: StateMode, sizes: Mapping[str, int], libraries: bool, calls: bool
+    job: Job,
+    is_leaf: IsLeaf,
+    state: StateMode,
+    sizes: Mapping[str, int],
+    libraries: bool,
+    calls: bool,
+    before: Graph | None,
 ) -> Graph:
     rewriting = Rewriting()
     demand, careful = Demand(rewriting, libraries), False
     fickle: frozenset[MemoryKey] = frozenset()
     restarts: list[Restart] = []
     try:
+        if before is not None:
+            demand.knows(before, job.model)
         for number in range(1, limits.TRACES + 1):
             try:
                 with unscripted(job.model) as model, layers_decomposed(model):
@@ -104,6 +114,7 @@ def _capture(
                         rewritten=rewritten,
                         functions=rewriting.functions,
                         tails=tails,
+                        one_sided=demand.one_sided,
                         restarts=tuple(restarts),
                     )
             except Restarting as again:

@@ -324,6 +324,9 @@ class Graph:
     """The function objects that ran them, or made functions that did."""
     tails: Mapping[CodeType, Tails] = field(default_factory=dict)
     """Of those, the lines of the branches that hold the rest of their block."""
+    one_sided: Mapping[CodeType, tuple[Any, ...]] = field(default_factory=dict)
+    """Functions of installed libraries that branched on a free size, and of which only the example's side was captured,
+    with objects near which they are found."""
     restarts: tuple[Restart, ...] = ()
     """Why the traces before this one were begun anew, in order."""
     calls: tuple[ModuleCall, ...] = ()

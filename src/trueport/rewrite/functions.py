@@ -13,7 +13,7 @@ import linecache
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeAlias
@@ -81,6 +81,10 @@ class Rewriting:
             self._ours.update(dict.fromkeys(with_inner(replacement), code))
             self._roots[code] = () if asked_before else (*self._roots.get(code, ()), *roots)
             self._replace(code, replacement)
+
+    def take_over(self, tails: Mapping[CodeType, Tails]) -> None:
+        """The tails that functions are to have once they are rewritten."""
+        self._tails.update(tails)
 
     def lacks_tail(self, code: CodeType, line: int | Fork | Called) -> bool:
         """Whether `add_tail` would rewrite something."""

@@ -162,6 +162,7 @@ def check_opened(
         options.evidence,
         insight.locate,
         lambda: (Candidate(each.values, each.sizes) for each in drawn(NOTHING) if not each.fallback),
+        options.explain,
     )
     check = Check(
         job, comparer, investigation, groups, example, options.budget, seed, insight.promised_from, insight.watched_at
@@ -352,7 +353,7 @@ class Check:
             or self._is_at_edge(candidate, family, outcome)
         ):
             self.failing.append(candidate)
-            self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
+            self.findings += self.investigation.of_error(candidate, on, outcome, self.known, self.promised_from)
 
     def _is_empty(self, candidate: Candidate, outcome: InputOutcome) -> bool:
         """A run without a result on an empty input is told once and no more: the runtime says no aloud, and several of
@@ -410,7 +411,7 @@ class Check:
         if outcome.refused or outcome.excuse or outcome.equal:
             return False
         on = input_words(candidate.sizes, family)
-        self.findings += self.investigation.of(candidate, on, outcome, self.known, self.promised_from)
+        self.findings += self.investigation.of_error(candidate, on, outcome, self.known, self.promised_from)
         return True
 
     def result(self) -> CheckResult:

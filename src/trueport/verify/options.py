@@ -85,6 +85,9 @@ class Options:
     """Whether NaN and infinities are among the values to try."""
     evidence: Evidence | None = None
     """Where a counterexample is to be kept."""
+    explain: bool = True
+    """Whether a difference is looked into: made small, traced to its line. Without, it is an error and no more, for who
+    has another way to try first."""
 
     @classmethod
     def asked(

@@ -20,6 +20,7 @@ from trueport.capture.stops.restarts import NeedsRewrite, Restarting, StartsAgai
 from trueport.diagnostics.base import Label
 from trueport.diagnostics.rules.tp107_cannot_rewrite import CannotRewrite
 from trueport.errors import refusal
+from trueport.graph.regions import Graph
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
@@ -56,6 +57,8 @@ class Demand:
         """By file and line of a loop: the errors that leave it, and are caught outside of it."""
         self.tables: set[tuple[str, int]] = set()
         """By file and line: where dicts are made that are given keys which are known only when the model runs."""
+        self.one_sided: dict[CodeType, tuple[Any, ...]] = {}
+        """Functions of libraries that branched on a free size and were not rewritten, with what is near them."""
         self.through_caches = False
         """Whether the functions below `lru_cache` are called, since a traced number reached one."""
 
@@ -73,6 +76,8 @@ class Demand:
         # One that wants a size as a plain number (`range(seq)`) would freeze it.
         branches = not isinstance(expr, sympy.Expr) and all(s in sizes for s in expr.free_symbols)
         if branches and not self._libraries and Where.of(frame.f_code).is_installed:
+            if (left := self._needs(frame, places)) is not None:
+                self.one_sided.setdefault(left.code, left.roots)
             return True
         needed = None
         if Where.of(frame.f_code).is_standard:  # written for plain numbers: what calls it can do otherwise
@@ -112,6 +117,16 @@ class Demand:
     def covers(self, code: CodeType) -> bool:
         """Whether code is rewritten, or never will be."""
         return self._rewriting is None or self._rewriting.covers(code)
+
+    def knows(self, before: Graph, model: object) -> None:
+        """Rewrite at once what an earlier capture of the model had rewritten, and what it left of libraries: each would
+        cost a trace to be found again. What cannot be rewritten is told when a trace comes there."""
+        if self._rewriting is None:
+            return
+        self._rewriting.take_over(before.tails)
+        for code, roots in {**dict.fromkeys(before.rewritten, ()), **before.one_sided}.items():
+            with contextlib.suppress(Refused):
+                self._rewriting.add(code, (*roots, model))
 
     def _raise(self, again: Restarting) -> NoReturn:
         self._pending = self._lookahead.found or again

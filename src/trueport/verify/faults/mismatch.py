@@ -65,6 +65,8 @@ class Investigation:
     locate: Locate | None = None
     others: Callable[[], Iterable[Candidate]] = tuple
     """Other inputs, for a model that failed before any was compared."""
+    explains: bool = True
+    """Whether an error is looked into at all."""
     kept: Path | None = None
     """The folder of the counterexample, once it has been written."""
     _trails: list[Trail] = field(default_factory=list)
@@ -107,6 +109,22 @@ class Investigation:
             if verdict.difference is not None
         ]
         return _told_once(found)
+
+    def of_error(
+        self, failed: Candidate, on: str, outcome: InputOutcome, agreeing: Sequence[Candidate], not_below: int
+    ) -> list[Diagnostic]:
+        """The same for what ends the export: only that there is an error, where nobody will read what it says."""
+        if self.explains:
+            return self.of(failed, on, outcome, agreeing, not_below)
+        if outcome.structure:
+            return [structure_found(outcome.structure, on, None)]
+        if outcome.failure is not None:
+            return [failure_found(outcome.failure, on, (), None)]
+        return [
+            difference_found(name, verdict.difference, on, ())
+            for name, verdict in zip(self.comparer.output_names, outcome.verdicts, strict=True)
+            if verdict.difference is not None
+        ]
 
     def _agreeing_others(self) -> list[Candidate]:
         """Where the example itself fails: is everything wrong, or are there inputs that agree?"""
