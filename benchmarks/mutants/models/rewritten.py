@@ -773,6 +773,29 @@ def _long(n: int) -> Callable[[], Call]:
 _NEGATIVE = lambda: (torch.tensor([[-7, -13, -1, -25, -100, 5]]),)  # noqa: E731
 _X = lambda: (torch.randn(2, 6),)  # noqa: E731
 
+class Orbit(nn.Module):
+    """Chaos, and a count beside it that has nothing to do with it."""
+
+    def far(self, x: Tensor) -> Tensor:
+        return x > 0.5
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x
+        for _ in range(60):
+            y = torch.sin(3.1 * y).abs()
+        return y, self.far(x).sum(-1)
+
+
+class OrbitCountsTheEdge(Orbit):
+    def far(self, x: Tensor) -> Tensor:
+        return x >= 0.5
+
+
+class OrbitCountsLow(Orbit):
+    def far(self, x: Tensor) -> Tensor:
+        return x > 0.4
+
+
 MODELS: list[Model] = [
     _model(
         "steps",
@@ -1013,6 +1036,16 @@ MODELS: list[Model] = [
             (kinds.CANCELS, FarBySquares, lambda: (torch.randn(4, 3) + 1000, torch.randn(4, 3) + 1000)),
             (kinds.TIES, NearestIsLast, lambda: (torch.ones(4, 3), torch.ones(4, 3))),
             (kinds.FROZEN_SIZE, MeanOfTheOther, lambda: (torch.randn(4, 3), torch.randn(6, 3))),
+        ],
+    ),
+    _model(
+        "orbit",
+        Orbit,
+        lambda: (torch.zeros(3, 4),),
+        ({0: "rows"},),
+        [
+            (kinds.BOUND, OrbitCountsTheEdge, lambda: (torch.full((3, 4), 0.5),)),
+            (kinds.BOUND, OrbitCountsLow, lambda: (torch.full((3, 4), 0.45),)),
         ],
     ),
 ]
