@@ -150,7 +150,7 @@ def test_24_layers_of_a_decoder_are_one_body() -> None:
     assert calls(made) == {"DecoderLayer": 24, "Attention": 1, "Norm": 3}
     layer = next(each for each in made.functions if each.name == "DecoderLayer")
     assert layer.input[:2] == ["x", "cos"] and list(layer.output) == ["output"]
-    assert {"attention.query.weight.transposed", "norm1.weight", "gate.bias"} <= set(layer.input)
+    assert {"attention.query.weight.transposed.joined", "norm1.weight", "gate.bias"} <= set(layer.input)
     assert len(made.graph.node) < 24 + 40  # what they have in common stands around them, once
 
 

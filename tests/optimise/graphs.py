@@ -274,15 +274,15 @@ class RandomGraph:
 
 
 class RandomBlock:
-    """A norm, a GELU, a rotary embedding or heads taken apart as people write it, in an order and with constants of
-    chance: what passes make one operator of, and what only looks like it. Answers are close, and no more."""
+    """A norm, a GELU, a rotary embedding, products or heads taken apart as people write it, in an order and with
+    constants of chance: what passes make one operator of, and what only looks like it. Answers are close, and no more.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random, self.op = random.Random(seed), Making()
         self.x = self.op.input(FLOAT, ("n", 3, 4), "x")
-        made = self.random.choice([self._norm, self._norm, self._gelu, self._rotary, self._attention])(
-            self.op.Neg(self.x)
-        )
+        blocks = [self._norm, self._norm, self._gelu, self._rotary, self._attention, self._products]
+        made = self.random.choice(blocks)(self.op.Neg(self.x))
         outputs = [made, *self.read_twice]
         self.model = self.op.model([self.x], [self.op.Identity(value) for value in outputs])
         attends = any(node.op_type == "Attention" for node in self.op.nodes)
@@ -363,6 +363,36 @@ class RandomBlock:
         turned = op.Transpose(mixed, perm=perm, dims=tuple(dims_of(mixed)[axis] for axis in perm))
         one, two, three = (int(size) for size in dims_of(turned)[1:])
         return op.Reshape(turned, op.const([0, one, two * three], np.int64), dims=("n", one, two * three))
+
+    def _products(self, x: ir.Value) -> ir.Value:
+        """Queries, keys and values of one thing, two of them rotated."""
+        op, choose = self.op, self.random.choice
+        biased, lead, perm = (
+            choose([True, False]),
+            choose([[0, 0], [0, 3], [-1, 3]]),
+            choose([[0, 2, 1, 3], [0, 1, 2, 3]]),
+        )
+        cos, sin = (op.const(np.random.default_rng(7).normal(size=(1, 2)).astype(np.float32)) for _ in range(2))
+        made = []
+        for part in range(3):
+            heads = choose([1, 2, 3])
+            weight, bias = op.weight(torch.randn(4, heads * 2)), op.weight(torch.randn(heads * 2))
+            out = op.MatMul(x, weight, dims=("n", 3, heads * 2))
+            if biased == (self.random.random() < 0.95):
+                out = self._in_any_order("Add", out, bias)
+            out = op.Reshape(out, op.const([*lead, heads, 2], np.int64), dims=("n", 3, heads, 2))
+            if self.random.random() < 0.95:
+                out = op.Transpose(out, perm=perm, dims=tuple(("n", 3, heads, 2)[axis] for axis in perm))
+            made.append(self._turned(out, cos, sin) if part < 2 else out)
+        flat = [op.Reshape(each, op.const([-1], np.int64), dims=(f"{i}n",)) for i, each in enumerate(made)]
+        return op.Concat(*flat, axis=0, dims=("all",))
+
+    def _turned(self, x: ir.Value, cos: ir.Value, sin: ir.Value) -> ir.Value:
+        op, (*lead, _) = self.op, dims_of(x)
+        bounds = [[op.const([number], np.int64) for number in (start, start + 1, 3)] for start in (0, 1)]
+        first, second = (op.Slice(x, *each, dims=(*lead, 1)) for each in bounds)
+        turned = op.Concat(op.Neg(second), first, axis=-1, dims=(*lead, 2))
+        return self._in_any_order("Add", op.Mul(x, cos), op.Mul(turned, sin))
 
     def _rotary(self, x: ir.Value) -> ir.Value:
         op, choose, draw = self.op, self.random.choice, np.random.default_rng(self.random.randrange(9))

@@ -329,6 +329,23 @@ class TestMoves:
         other = lambda op, x: op.Concat(*[op.Concat(x, x, axis=1, dims=(2, 6))] * 2, axis=0, dims=(4, 6))  # noqa: E731
         assert after("moves", other) == ["Concat", "Concat"]
 
+    @pytest.mark.parametrize(
+        ("dims", "left"), [(("n", 3, 1), ["Reshape"]), (("n", "m"), None), ((3, "n"), None), (("n", 3, 0), None)]
+    )
+    def test_9_sizes_that_are_declared(self, dims: tuple[int | str, ...], left: list[str] | None) -> None:
+        """What is computed may be declared in full, in part, or be nothing at all, which a 0 would not say."""
+        for count in (0, 2):
+            sizes = [count if size == "n" else 3 if size == "m" else size for size in dims]
+            fits = np.prod(sizes, dtype=int) == count * 3
+            x = np.ones((count, 3) if fits else (count, 0), np.float32)
+
+            def build(op: Making, x: ir.Value, sizes: list[Any] = sizes) -> ir.Value:
+                free = op.Shape(x, start=0, end=1, dtype=INT64, dims=(1,))
+                parts = [free if size == "n" else ints(op, number) for size, number in zip(dims, sizes, strict=True)]
+                return op.Reshape(x, op.Concat(*parts, axis=0, dims=(len(dims),)), allowzero=1, dims=dims)
+
+            assert after("moves", build, x, ("n", x.shape[1])) == (left or ["Shape", "Concat", "Reshape"])
+
 
 class TestShapes:
     def sizes(self, op: Making, x: ir.Value, **axes: int) -> ir.Value:

@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
 import onnx_ir as ir
 import torch
@@ -37,6 +37,22 @@ def note_shared(node: ir.Node) -> None:
     """The node was made for one call of a module, and now others read it that would have made their own."""
     if (call := node.metadata_props.get(CALL)) is not None:
         node.metadata_props[CALL] = f"{call.rstrip('*')}*"
+
+
+def note_joined(node: ir.Node, joined: Sequence[ir.Node]) -> None:
+    """The node does what several did. It has the line of the first, and belongs to the module around all of them."""
+    notes = node.metadata_props
+    notes.update(joined[0].metadata_props)
+    for key in (MODULE, CALL):
+        paths = [each.metadata_props.get(key, "").rstrip("*").split(".") for each in joined]
+        common = ".".join(parts[0] for parts in itertools.takewhile(_are_equal, zip(*paths, strict=False)))
+        notes.pop(key, None)
+        if common:
+            notes[key] = common
+
+
+def _are_equal(parts: Sequence[str]) -> bool:
+    return len(set(parts)) == 1
 
 
 def noted_place(notes: MutableMapping[str, str]) -> Place | None:

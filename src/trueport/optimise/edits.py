@@ -111,6 +111,11 @@ def has_one_reader(value: ir.Value) -> bool:
     return len(value.uses()) == 1 and not value.is_graph_output()
 
 
+def is_read(node: ir.Node) -> bool:
+    """Whether anybody reads what a node gives. A pass may leave one for dead, which `dead_code` takes out later."""
+    return any(output.uses() or output.is_graph_output() for output in node.outputs)
+
+
 # Editing
 
 
@@ -168,6 +173,20 @@ def new_constant(graph: ir.Graph, name: str, tensor: ir.TensorProtocol) -> ir.Va
 
 def new_ints(graph: ir.Graph, name: str, numbers: Sequence[int]) -> ir.Value:
     return new_constant(graph, name, ir.Tensor(np.array(numbers, dtype=np.int64), name=name))
+
+
+def new_node(
+    before: ir.Node,
+    op_type: str,
+    inputs: Sequence[ir.Value | None],
+    outputs: Sequence[ir.Value],
+    attributes: Sequence[ir.Attr] = (),
+) -> ir.Node:
+    """A node that stands before another, with its line and its module."""
+    made = ir.Node("", op_type, inputs, attributes, outputs=outputs, name=f"node_{outputs[0].name}")
+    made.metadata_props.update(before.metadata_props)
+    graph_of(before).insert_before(before, made)
+    return made
 
 
 def become(node: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr] = ()) -> bool:

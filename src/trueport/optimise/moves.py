@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -39,6 +40,8 @@ class Moves(NodeByNode):
     7. `Slice` from 0 to the end in steps of 1 is none. `Slice` of a `Slice` that nobody else reads, along other axes,
        with constant bounds, is one.
     8. `Concat` of a `Concat` along the same axis that nobody else reads is one.
+    9. `Reshape` to sizes that are computed, each of which is declared to be a number, or that of the same axis before:
+       these numbers, and 0 for "as before". What computed them is no longer needed.
     """
 
     name: ClassVar[str] = "moves"
@@ -75,12 +78,23 @@ class Moves(NodeByNode):
             return same
         before = maker(node.inputs[0], *_SHAPING)
         sizes = ints_of(given(node, 1))
-        if before is None or before.inputs[0] is None:
-            return None
-        if not number(node, "allowzero", 0) and (sizes is None or 0 in sizes):
-            return None
-        node.replace_input_with(0, before.inputs[0])  # case 3
-        return True
+        says_all = number(node, "allowzero", 0) or (sizes is not None and 0 not in sizes)
+        if before is not None and before.inputs[0] is not None and says_all:
+            node.replace_input_with(0, before.inputs[0])  # case 3
+            return True
+        return sizes is None and self._declared(node)
+
+    def _declared(self, node: ir.Node) -> bool:
+        """Case 9. A 0 in the list would mean another thing where it is a number."""
+        before, after = dims_of(node.inputs[0]), dims_of(node.outputs[0])
+        if before is None or after is None or 0 in after:
+            return False
+        pairs = list(itertools.zip_longest(after, before[: len(after)]))
+        if not all(isinstance(size, int) or size == old for size, old in pairs):
+            return False
+        numbers = [size if isinstance(size, int) else 0 for size, _ in pairs]
+        shape = new_ints(graph_of(node), self.names.new(f"{node.outputs[0].name}_sizes"), numbers)
+        return become(node, "Reshape", [node.inputs[0], shape])
 
     def _same_sizes(self, node: ir.Node) -> ir.Value | None:
         """Case 4."""

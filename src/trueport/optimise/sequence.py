@@ -25,6 +25,7 @@ from trueport.optimise.identities import Identities
 from trueport.optimise.loop_invariants import LoopInvariants
 from trueport.optimise.moves import Moves
 from trueport.optimise.norms import Norms
+from trueport.optimise.products import JoinedProducts
 from trueport.optimise.rotary import HandwrittenRotary
 from trueport.optimise.shapes import SizesAsked
 from trueport.optimise.slow_fusions import SlowFusions
@@ -40,8 +41,9 @@ PASSES: tuple[type[Pass], ...] = (
     CommonSubexpressions,
     Norms,
     HandwrittenGelu,
-    HandwrittenRotary,
     HeadsInside,
+    JoinedProducts,
+    HandwrittenRotary,
     LoopInvariants,
     ConvBatchNorm,
     SlowFusions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import onnx_ir as ir
@@ -210,3 +211,25 @@ def test_what_is_repeated_otherwise_stays(opset):
 
     shapes = (2, 6, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4), (2, 1, 5, 4)
     check(forward, tuple(torch.linspace(-2, 2, math.prod(shape)).sin().reshape(shape) for shape in shapes), opset=opset)
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+def test_masks_of_every_form_meet_grouped_heads(shared):
+    """Queries of several heads are rows of one product. A mask that is the same for all heads is repeated for them; one
+    that is not, or that would grow as large as the scores, finds the heads apart."""
+
+    def forward(q, k, v, rows, padding, heads):
+        attend = functools.partial(F.scaled_dot_product_attention, q, k, v, enable_gqa=True)
+        return attend(attn_mask=rows), attend(attn_mask=padding), attend(attn_mask=heads), attend(attn_mask=rows > 0)
+
+    def given(batch, queries, keys):
+        shapes = (batch, 6, queries, 4), (batch, shared, keys, 4), (batch, shared, keys, 4)
+        q, k, v = (torch.linspace(-2, 2, math.prod(shape)).sin().reshape(shape) for shape in shapes)
+        masks = (queries, keys), (batch, 1, 1, keys), (1, 6, queries, keys)
+        rows, padding, heads = (torch.linspace(-2, 3, math.prod(shape)).cos().reshape(shape) for shape in masks)
+        rows[-1:] = -math.inf  # a query that every key is masked for
+        return q, k, v, rows, padding, heads
+
+    sizes = (*CACHES, {0: "s", 1: "t"}, {0: "b", 3: "t"}, {2: "s", 3: "t"})
+    others = [given(1, 1, 7), given(2, 5, 5), given(0, 2, 3), given(1, 0, 3)]
+    check(forward, given(2, 3, 5), *others, free=dict(enumerate(sizes)), rtol=1e-4, atol=1e-5)

@@ -70,22 +70,28 @@ def attention(
     turned = op.transpose(keys, [*range(rank - 2), rank - 1, rank - 2])
     turned.settle((*key.known_sizes[:-2], key.known_sizes[-1], key.known_sizes[-2]) if keys is key else None)
     scores = product_apart(op, scaled, turned)
-    looked: Sequence[Size] = (*grouped, key.known_sizes[-2])
+    looked = (*grouped, key.known_sizes[-2])
+    times = 1
     if attn_mask is not None or is_causal:  # which speak of each query
-        scores.settle(tuple(looked))
-        looked = (*rows, key.known_sizes[-2])
-        scores = op.reshape(scores, looked)
+        scores.settle(looked)
+        if grouped == rows or not _is_for_all_heads(attn_mask, asked, key):
+            looked = (*rows, key.known_sizes[-2])
+            scores = op.reshape(scores, looked)
+        else:
+            times = asked.known_sizes[-3] // key.known_sizes[-3]
     if is_causal:
-        scores = op.Add(scores, _causal(op, asked, key))
+        scores = op.Add(scores, _for_each_row(op, _causal(op, asked, key), asked.known_sizes[-2], times))
     if attn_mask is not None:
-        scores = op.Add(scores, _bias(op, attn_mask, query.element))
+        bias = _bias(op, attn_mask, query.element)
+        scores = op.Add(scores, _for_each_row(op, bias, attn_mask.known_sizes[-2], times))
     weights = op.Softmax(scores, axis=-1)
     if attn_mask is not None:
-        weights = op.Where(_all_masked(op, attn_mask, query.element), op.const(0, query.element), weights)
-    weights.settle(tuple(looked))
+        masked = _for_each_row(op, _all_masked(op, attn_mask, query.element), attn_mask.known_sizes[-2], times)
+        weights = op.Where(masked, op.const(0, query.element), weights)
+    weights.settle(looked)
     if dropout_p > 0:
         weights = dropout(op, weights, dropout_p, True)
-        weights.settle(tuple(looked))
+        weights.settle(looked)
     if grouped == rows:
         return product_apart(op, weights, value)
     found = product_apart(op, op.reshape(weights, (*grouped, key.known_sizes[-2])), value)
@@ -114,6 +120,24 @@ def _grouped(rows: tuple[Size, ...], shared: Tensor) -> tuple[Size, ...]:
     serving = shared.known_sizes[-3]
     times = heads // serving
     return rows if times == 1 else (*lead, serving, times * queries)
+
+
+def _is_for_all_heads(mask: Tensor | None, query: Tensor, key: Tensor) -> bool:
+    """Whether a mask says the same for all heads, so that it can be repeated for those whose queries are rows of one
+    product. With a single head of keys it would be as large as all scores are."""
+    if key.known_sizes[-3] == 1:
+        return False
+    if mask is None:
+        return True
+    *lead, queries, _ = (1, 1, *mask.known_sizes) if mask.rank < 3 else mask.known_sizes
+    return lead[-1] == 1 and queries in (1, query.known_sizes[-2])
+
+
+def _for_each_row(op: Builder, mask: Tensor, queries: Size, times: int) -> Tensor:
+    """A mask for the queries of several heads, one head behind the other. One that speaks of no query fits as it is."""
+    if times == 1 or queries == 1:
+        return mask
+    return op.shared("mask of rows", mask.name, times, make=lambda: op.Concat(*[mask] * times, axis=-2))
 
 
 def _before_repeating(*repeated: Tensor) -> tuple[Tensor, ...] | None:
