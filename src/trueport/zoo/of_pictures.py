@@ -51,7 +51,10 @@ def vision_specimen(library: str, name: str) -> Specimen:
 
 
 def _library(library: str) -> tuple[list[str], Callable[..., Any]]:
-    found = importlib.import_module(library)
+    try:
+        found = importlib.import_module(library)
+    except Exception as wrong:  # a build for another torch raises what it likes
+        raise usage_error(f"{library} cannot be imported: {wrong}", fix=f"install it: pip install {library}") from wrong
     if library == "timm":
         return found.list_models(), found.create_model
     return found.models.list_models(), found.models.get_model
