@@ -2,10 +2,12 @@
 
 By default those that are written by hand, here (some of transformers) and in `../shared/zoo` where that folder is.
 `--part transformers timm torchvision skipped` are all folders and files of these libraries, made small in a general
-way (`trueport.zoo`); they need timm and torchvision installed. Each is compared on its example, on other sizes and on
-padded masks, by a judge without any code of trueport. A diagnosis counts where it names a line of the library; its code
-tells a line that freezes a size (TP3xx) from an operator that we cannot translate (TP4xx). `--peers dynamo` exports
-each by torch as well, in the same run. What is done is kept in `build/zoo.json`: a run that was interrupted goes on.
+way (`trueport.zoo`); they need timm and torchvision. Where only a CUDA build of torchvision is to be had, `python -m
+benchmarks.stand_ins folder/torchvision` lets it be imported beside a torch for the processor. Each is compared on its
+example, on other sizes and on padded masks, by a judge without any code of trueport. A diagnosis counts where it names
+a line of the library; its code tells a line that freezes a size (TP3xx) from an operator that we cannot translate
+(TP4xx). `--peers dynamo` exports each by torch as well, in the same run. What is done is kept in `build/zoo.json`: a
+run that was interrupted goes on.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,29 @@ from trueport.zoo import is_named
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "zoo"
 """Architectures of transformers, timm and torchvision; each comes with other values, sizes and padded masks."""
-if SHARED.is_dir() and importlib.util.find_spec("torchvision") is not None:
-    sys.path.insert(0, str(SHARED))
-    importlib.import_module("tvshim")  # before transformers, which imports torchvision without its operators
+SHIM = "tvshim"
+"""Of that folder: declares torchvision's operators where the library itself cannot be loaded."""
+
+
+def _import_torchvision() -> bool:
+    """Before transformers, which imports it, too. `benchmarks.stand_ins` lets a CUDA build be loaded."""
+    if importlib.util.find_spec("torchvision") is None:
+        return False
+    if SHARED.is_dir():
+        sys.path.insert(0, str(SHARED))
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        if SHARED.is_dir():
+            for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+                del sys.modules[name]
+            importlib.import_module(SHIM)
+        return SHARED.is_dir()
+    sys.modules[SHIM] = types.ModuleType(SHIM)  # the folder imports it; the operators are there
+    return SHARED.is_dir()
+
+
+HAS_SHARED = _import_torchvision()
 transformers: Any = importlib.import_module("transformers")  # its own annotations of configurations are too narrow
 LIBRARY = str(Path(transformers.__file__).parent)
 VOCABULARY = 99
@@ -303,7 +324,7 @@ def _named(name: str) -> Subject:
 
 def shared_names() -> list[str]:
     """None where there is no such folder, or no torchvision. Names that both have are ours."""
-    return [name for name in _shared_models().names() if name not in ZOO] if "tvshim" in sys.modules else []
+    return [name for name in _shared_models().names() if name not in ZOO] if HAS_SHARED else []
 
 
 def _shared_models() -> Any:

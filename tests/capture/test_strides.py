@@ -12,6 +12,7 @@ from torch.nn import functional as F
 import trueport
 from tests.capture.helpers import assert_captured, assert_same
 from tests.lower.ops.faithful import faithful
+from tests.lower.through_onnx import check
 from trueport.verify.replay import replay
 
 
@@ -87,3 +88,39 @@ def test_replay_looks_at_values_and_not_at_strides():
     graph = assert_captured(Flat(), (torch.randn(2, 3),), [])
     turned = torch.randn(3, 2).t()
     assert_same(replay(graph, {"x": turned})["output"], turned.reshape(6))
+
+
+class Pixels(nn.Module):
+    """As state space models for pictures are written: what is normed over the channels is a row of pixels, and back."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Conv2d(2, 4, 3, stride=4, padding=1)
+        self.mix = nn.Conv1d(4, 6, 1)
+
+    def forward(self, x):
+        x = F.relu(self.stem(x), inplace=True)
+        batch, _, height, width = x.shape
+        x = F.layer_norm(x.permute(0, 2, 3, 1), (4,)).permute(0, 3, 1, 2)
+        return self.mix(x.flatten(2)).reshape(batch, -1, height, width)
+
+
+def test_a_picture_of_one_pixel_freezes_no_size():
+    """Its strides are those of any layout: that a row is a view of it says nothing of larger pictures."""
+    more = [(torch.randn(batch, 2, height, width),) for batch, height, width in ((1, 9, 4), (3, 5, 17), (2, 8, 8))]
+    check(Pixels().eval(), (torch.randn(2, 2, 4, 4),), *more, free={0: {0: "b", 2: "h", 3: "w"}})
+
+
+def test_where_a_write_would_reach_the_picture_of_one_pixel_only_it_is_told():
+    """Eager's `reshape` is a view of one pixel, and a copy of more: no one graph gives both."""
+
+    class Written(Pixels):
+        def forward(self, x):
+            x = self.stem(x).permute(0, 2, 3, 1).contiguous()
+            row = x.permute(0, 3, 1, 2).reshape(x.shape[0], -1)
+            row += 1
+            return x, row
+
+    with pytest.raises(trueport.ExportError, match="TP805"):
+        trueport.export(Written().eval(), (torch.randn(2, 2, 4, 4),), dynamic_shapes=({2: "h", 3: "w"},))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from trueport.cli.request import read_request
 from trueport.errors import UsageError
 from trueport.sweeping import Entry
 from trueport.zoo import build, is_named
 from trueport.zoo.plans import CallPlan, TensorPlan
+from trueport.zoo.remaking import construction_of
 from trueport.zoo.shrinking import shrunk
 
 transformers = pytest.importorskip("transformers")
@@ -101,6 +105,56 @@ def test_another_version_of_the_library_is_another_row(monkeypatch: pytest.Monke
     newer = SimpleNamespace(version="999.0")
     monkeypatch.setattr("trueport.sweeping.entries.distributions", lambda name: iter([newer]))
     assert entry.key({}) != before
+
+
+@dataclass
+class Stage:
+    """As timm describes a network: a type of block, how many of it, and how wide."""
+
+    type: str
+    d: int
+    c: int
+
+
+class Backbone(nn.Module):
+    def __init__(
+        self, stages: tuple[Stage, ...], depths: tuple[int, ...] = (6, 6), *, act: type = nn.ReLU, **more: Any
+    ):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Conv2d(3, 3, 1) for _ in range(sum(s.d for s in stages) + sum(depths))))
+        self.act, self.more = act(), more
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.act(self.layers(x))
+
+
+def test_a_constructor_is_called_again_with_smaller_numbers() -> None:
+    """What a library's own function makes takes none of them."""
+
+    def made_by_a_library() -> nn.Module:
+        return Backbone((Stage("a", 9, 16), Stage("b", 1, 32)), act=nn.GELU, num_classes=7)
+
+    found = construction_of(made_by_a_library)
+    assert found is not None
+    small = found.again(0)
+    assert len(small.layers) == 2 + 1 + 2 + 2 and isinstance(small.act, nn.GELU) and small.more == {"num_classes": 7}
+    assert next(small.parameters()).device.type == "cpu"
+    assert len(found.again(None, depths=()).layers) == 10
+
+
+def test_what_is_given_modules_is_not_made_again() -> None:
+    class Head(nn.Module):
+        def __init__(self, body: nn.Module) -> None:
+            super().__init__()
+            self.body = body
+
+    assert construction_of(lambda: Head(nn.Linear(2, 2))) is None
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(UsageError, match="timm cannot be imported"):
+        build("timm:resnet18")
 
 
 def test_pictures_of_timm() -> None:

@@ -121,6 +121,9 @@ class TorchCalls(TorchFunctionMode):
         if func in _FOR_THE_USER:
             return func(*args, **kwargs)
         with self._tracer.places.torch_asking():
+            if func is torch.Tensor.contiguous:  # it asks for strides before it is an operator
+                with self._tracer.symbols.shapes.as_for_larger_sizes():
+                    return func(*args, **kwargs)
             return func(*args, **kwargs)
 
 

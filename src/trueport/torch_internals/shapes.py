@@ -63,7 +63,7 @@ class DecidingShapes(_ShapeEnv):
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._by_floors: dict[tuple[sympy.Basic, int], sympy.Basic | None] = {}
-        self._unnoted = False
+        self._unnoted, self._as_for_others = False, False
         self._numbers: set[sympy.Symbol] = set()
         self._elsewhere, self._trying = False, False
         """Whether torch was shown other sizes than the example's, for an arm that those take; numbers remember it."""
@@ -82,6 +82,9 @@ class DecidingShapes(_ShapeEnv):
                 by_user = said
                 if not by_user and orig_expr in self._chosen:
                     return self._chosen[orig_expr]
+                if self._as_for_others and not by_user and (usual := self._unlike_the_example(orig_expr)) is not None:
+                    self._on_guard(orig_expr if usual == sympy.true else sympy.Not(orig_expr))
+                    return usual
                 general = None if by_user else self._in_general(orig_expr)
                 axioms = dict(self.axioms)
             known = len(self.guards)
@@ -146,6 +149,19 @@ class DecidingShapes(_ShapeEnv):
             yield
         finally:
             self._unnoted = before
+
+    @contextlib.contextmanager
+    def as_for_larger_sizes(self) -> Iterator[None]:
+        """Where the example's sizes make an exception (a picture of one pixel), torch is told what holds for others.
+
+        For an operator that gives the same values whatever it is told: a reshape asks for strides, to see whether its
+        result is a view. What the example itself then gives is compared, since the answer is noted.
+        """
+        before, self._as_for_others = self._as_for_others, True
+        try:
+            yield
+        finally:
+            self._as_for_others = before
 
     @contextlib.contextmanager
     def convolutions_unnoted(self) -> Iterator[None]:
@@ -238,6 +254,18 @@ class DecidingShapes(_ShapeEnv):
         }
         only = answers.pop() if len(answers) == 1 else None
         return only if only in (sympy.true, sympy.false) else None
+
+    def _unlike_the_example(self, expr: sympy.Basic) -> sympy.Basic | None:
+        """What holds for all of some larger sizes, if it does not hold for the example's."""
+        examples = example_sizes(self)
+        if not isinstance(expr, (sympy.Eq, sympy.Ne)) or not all(s in examples for s in expr.free_symbols):
+            return None
+        answers = {
+            with_sizes(expr, {s: times * (examples[s] + 7) + more for s in expr.free_symbols})
+            for times, more in ((8, 0), (16, 1), (1000, 11))
+        }
+        usual = answers.pop() if len(answers) == 1 else None
+        return usual if usual in (sympy.true, sympy.false) and with_sizes(expr, examples) == sympy.Not(usual) else None
 
     @contextlib.contextmanager
     def where(self, fact: sympy.Basic) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,12 +13,16 @@ import torch
 from trueport.load.faults import close_to, usage_error
 from trueport.zoo.noise import add_noise
 from trueport.zoo.plans import CallPlan, TensorPlan
+from trueport.zoo.remaking import construction_of
+from trueport.zoo.shrinking import DEGREES
 from trueport.zoo.sizing import run, sized
 from trueport.zoo.specimens import Specimen
 
 CLASSES = 11
 SIZES = (64, 96, 128)
 FRAMES = 4
+Try = tuple[str, Callable[[], Any], tuple[int, ...]]
+"""How it is made, told and done, and a shape without the batch."""
 
 
 def vision_specimen(library: str, name: str) -> Specimen:
@@ -26,18 +31,18 @@ def vision_specimen(library: str, name: str) -> Specimen:
     if name not in names:
         raise usage_error(f"{library} has no model {name!r}", fix=close_to(name, names))
     failed = []
-    for given, shape in _tries(library, name):
+    for how, made, shape in _tries(library, name, make):
         try:
             torch.manual_seed(0)
-            model = make(name, **given).eval()
+            model = made().eval()
             add_noise(model)
             model.requires_grad_(False)
             plan = _plan(model, shape)
             run(model, plan.inputs(0))
         except Exception as wrong:  # noqa: BLE001 the next may do; the last reason is told
-            failed.append(f"{given}, {shape}: {type(wrong).__name__}: {' '.join(str(wrong).split())[:160]}")
+            failed.append(f"{how}, {shape}: {type(wrong).__name__}: {' '.join(str(wrong).split())[:160]}")
             continue
-        return sized(model, plan, f"{name}{given}, {shape}")
+        return sized(model, plan, f"{name}, {how}, {shape}")
     raise usage_error(
         f"no small {library}:{name} runs in eager: {failed[-1]}",
         fix="write a function that makes the model, and name it: file.py:make",
@@ -46,31 +51,52 @@ def vision_specimen(library: str, name: str) -> Specimen:
 
 
 def _library(library: str) -> tuple[list[str], Callable[..., Any]]:
-    found = importlib.import_module(library)
+    try:
+        found = importlib.import_module(library)
+    except Exception as wrong:  # a build for another torch raises what it likes
+        raise usage_error(f"{library} cannot be imported: {wrong}", fix=f"install it: pip install {library}") from wrong
     if library == "timm":
         return found.list_models(), found.create_model
     return found.models.list_models(), found.models.get_model
 
 
-def _tries(library: str, name: str) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-    """What to give the constructor, and a shape without the batch."""
+def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
+    """The smallest first: made again from what its class is called with, then as the library makes it."""
+    channels, *usual = _usual_shape(library, name)
+    options = [{"num_classes": CLASSES}, {}]
+    if library == "torchvision":
+        without = {"weights": None, "weights_backbone": None}
+        options = [{**given, **more} for given in options for more in (without, {"weights": None})]
+    shapes: list[tuple[int, ...]] = []
+    for size in SIZES:
+        shapes.append((channels, size, size))
+        if library == "torchvision":
+            shapes.append((channels, FRAMES, size, size))
+    for given in options:
+        found = construction_of(partial(make, name, **given))
+        if found is None:
+            continue
+        for degree in (*DEGREES, None):
+            for shape in shapes:
+                size_of = {
+                    each: shape[-2:] if isinstance(found.arguments[each], tuple) else shape[-1]
+                    for each in ("img_size", "image_size", "input_size")
+                    if each in found.arguments
+                }
+                yield f"made smaller by {degree}", partial(found.again, degree, **size_of), shape
+    for given in options:
+        for shape in (*shapes, (channels, *usual)):
+            yield f"{given}", partial(make, name, **given), shape
+        if library == "torchvision":
+            yield f"{given}", partial(make, name, **given), (channels, 16, *usual)
+
+
+def _usual_shape(library: str, name: str) -> tuple[int, ...]:
     if library == "timm":
         default = importlib.import_module("timm").get_pretrained_cfg(name, allow_unregistered=True)
-        channels, *rest = default.input_size if default else (3, 224, 224)
-        for fewer in ({"depth": 2}, {"depths": (2, 2, 2, 2)}, {}):
-            for size in SIZES:
-                yield {"num_classes": CLASSES, **fewer, "img_size": size}, (channels, size, size)
-                yield {"num_classes": CLASSES, **fewer}, (channels, size, size)
-        yield {"num_classes": CLASSES}, (channels, *rest)
-        yield {}, (channels, *rest)
-        return
-    without = {"weights": None, "weights_backbone": None}
-    for given in ({"num_classes": CLASSES}, {}):
-        for more in (without, {"weights": None}):
-            for size in (*SIZES, 224):
-                yield {**given, **more}, (3, size, size)
-                yield {**given, **more}, (3, FRAMES, size, size)
-            yield {**given, **more}, (3, 16, 224, 224)
+        if default:
+            return tuple(default.input_size)
+    return 3, 224, 224
 
 
 def _plan(model: Any, shape: tuple[int, ...]) -> CallPlan:

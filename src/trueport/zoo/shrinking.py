@@ -97,6 +97,11 @@ def shrunk(config_class: type, degree: int, said: Mapping[str, Any] | None = Non
     return _Shrinking(degree).of(config_class, None, dict(said or {}))
 
 
+def smaller(name: str, value: Any, degree: int) -> Any:
+    """One field, by its name."""
+    return _Shrinking(degree)._small(name, value, {})
+
+
 class _Shrinking:
     def __init__(self, degree: int) -> None:
         self.degree = degree

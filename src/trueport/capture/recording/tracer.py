@@ -31,7 +31,7 @@ from trueport.capture.stops.failures import Swallowed, untranslated
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import OF_OPERATORS, as_eager_fails
 from trueport.capture.values.disagreement import Disagreement
-from trueport.decompositions.accepted import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
+from trueport.decompositions.accepted import MAY_BE_VIEWS, RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.decompositions.arguments import flat, mapped
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.quantised import after as after_quantised
@@ -180,9 +180,16 @@ class Tracer:
             return self._decompose(op, args, kwargs)
         if writes_in_place(op):
             self._note_writes(op, args, kwargs)
-        returned = self.functionaliser.plainly(op, types, args, kwargs)
+        returned = self._view(op, types, args, kwargs)
         self.writes.view(returned)
         return returned
+
+    def _view(self, op: OpOverload, types: Any, args: Any, kwargs: Any) -> Any:
+        """A reshape is a view where strides allow it, and they allow more where a size is 1."""
+        if op in MAY_BE_VIEWS:
+            with contextlib.suppress(RuntimeError), self.symbols.shapes.as_for_larger_sizes():
+                return self.functionaliser.plainly(op, types, args, kwargs)
+        return self.functionaliser.plainly(op, types, args, kwargs)
 
     def _as_tensor(self, op: OpOverload, number: Any) -> Any:
         """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""
