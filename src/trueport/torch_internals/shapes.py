@@ -39,6 +39,7 @@ def sizes_by_example() -> contextlib.AbstractContextManager[None]:
 
 
 _OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
+_MANY = (10**9, 10**9 + 7, 720720**2)
 
 
 class DecidingShapes(_ShapeEnv):
@@ -225,17 +226,22 @@ class DecidingShapes(_ShapeEnv):
     def _in_general(self, expr: sympy.Basic) -> sympy.Basic | None:
         """What a kernel of torch's is told that asks whether a size which only the run tells is 0 or 1: that it is not.
 
-        The way for any size serves those as well; whether it does, the inputs that verification draws tell.
+        The way for any size serves those as well; whether it does, the inputs that verification draws tell. The rows of
+        n numbers, `n // 64`, are neither 0 nor 1 only where there are many numbers.
         """
         if not expr.is_Relational or not {sympy.Integer(0), sympy.Integer(1)} & set(expr.args):
             return None
         symbols = sorted(expr.free_symbols, key=str)
         if not all(self.var_to_range[s].lower >= 0 for s in symbols):
             return None
-        answers = {
-            with_sizes(expr, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
-            for more in (4, 7, 1000)
-        }
+
+        def at(asked: sympy.Basic, more: int) -> sympy.Basic | None:
+            return with_sizes(asked, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
+
+        answers = {at(expr, more) for more in (4, 7, 1000)}
+        many = {at(size, more) for size in expr.args if size.free_symbols for more in _MANY}
+        if len(answers) > 1 and all(size is not None and size > 1 for size in many):
+            answers = {at(expr, more) for more in _MANY}
         only = answers.pop() if len(answers) == 1 else None
         return only if only in (sympy.true, sympy.false) else None
 
