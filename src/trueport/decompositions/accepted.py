@@ -47,6 +47,11 @@ def _of_bools(mask: Any) -> Any:
 
 RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
 
+MAY_COPY: frozenset[OpOverload] = frozenset(
+    (aten.reshape.default, aten.reshape_as.default, aten.flatten.using_ints, aten.ravel.default)
+)
+"""What shares the memory of its operand where that lies well, and copies it elsewhere."""
+
 
 def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a reshape with no size left open, where torch would ask in vain."""

@@ -64,7 +64,7 @@ class DecidingShapes(_ShapeEnv):
         self._chosen: dict[sympy.Basic, sympy.Basic] = {}
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._by_floors: dict[tuple[sympy.Basic, int], sympy.Basic | None] = {}
-        self._unnoted = False
+        self._unnoted, self._sharing_memory = False, False
         self._numbers: set[sympy.Symbol] = set()
         self._elsewhere, self._trying = False, False
         """Whether torch was shown other sizes than the example's, for an arm that those take; numbers remember it."""
@@ -81,6 +81,8 @@ class DecidingShapes(_ShapeEnv):
                 if isinstance(said, sympy.Basic):
                     return said
                 by_user = said
+                if self._sharing_memory and not by_user and self._happens_to_be_equal(orig_expr):
+                    return sympy.false if isinstance(orig_expr, sympy.Eq) else sympy.true
                 if not by_user and orig_expr in self._chosen:
                     return self._chosen[orig_expr]
                 general = None if by_user else self._in_general(orig_expr)
@@ -147,6 +149,30 @@ class DecidingShapes(_ShapeEnv):
             yield
         finally:
             self._unnoted = before
+
+    @contextlib.contextmanager
+    def sharing_memory(self) -> Iterator[None]:
+        """What is asked meanwhile decides whether the result shares memory or is a copy, as a reshape is.
+
+        Two sizes that happen to be equal in the example are not taken as equal: a copy is right for all sizes.
+        """
+        before, self._sharing_memory = self._sharing_memory, True
+        try:
+            yield
+        finally:
+            self._sharing_memory = before
+
+    def _happens_to_be_equal(self, expr: sympy.Basic) -> bool:
+        symbols = sorted(expr.free_symbols, key=str)
+        examples, ranges = example_sizes(self), self.var_to_range
+        if not isinstance(expr, (sympy.Eq, sympy.Ne)) or not all(symbol in examples for symbol in symbols):
+            return False
+        equal = sympy.Eq(*expr.args)
+        for more in (7, 100, 1000):
+            others = {s: min(examples[s] + more * (i + 1), ranges[s].upper) for i, s in enumerate(symbols)}
+            if with_sizes(equal, others) == sympy.false:
+                return with_sizes(equal, {s: examples[s] for s in symbols}) == sympy.true
+        return False
 
     @contextlib.contextmanager
     def convolutions_unnoted(self) -> Iterator[None]:

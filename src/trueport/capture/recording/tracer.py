@@ -31,7 +31,7 @@ from trueport.capture.stops.failures import Swallowed, untranslated
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import OF_OPERATORS, as_eager_fails
 from trueport.capture.values.disagreement import Disagreement
-from trueport.decompositions.accepted import RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
+from trueport.decompositions.accepted import MAY_COPY, RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.decompositions.arguments import flat, mapped
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.quantised import after as after_quantised
@@ -177,6 +177,9 @@ class Tracer:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
             return self._wrap(fakes)
         if way is Treatment.DECOMPOSE:
+            if op in MAY_COPY:
+                with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.sharing_memory():
+                    return self._decompose(op, args, kwargs)
             return self._decompose(op, args, kwargs)
         if writes_in_place(op):
             self._note_writes(op, args, kwargs)
