@@ -308,3 +308,15 @@ def test_attention_over_caches_that_grow_in_a_loop():
 
     free = ({2: FREE},)
     assert_exported(model, (x(1, 2, 3, 4),), [(x(1, 2, 5, 4),), (x(1, 2, 1, 4),)], dynamic_shapes=free)
+
+
+def test_attention_over_the_rows_of_what_a_mask_kept():
+    """Torch asks whether there are rows at all. `n // 8` is 0 for few numbers, so no example answered (TP304)."""
+
+    def model(y):
+        kept = y[y > 0]
+        rows = kept[: kept.shape[0] // 8 * 8].view(1, 1, -1, 8)
+        return torch.nn.functional.scaled_dot_product_attention(rows, rows, rows)
+
+    others = [(x(9, 30),), (x(2, 30).abs(),), (x(1, 30),), (-x(2, 30).abs(),), (x(0, 30),)]
+    both(model, (x(4, 30),), others)

@@ -114,6 +114,30 @@ def test_a_reshape_that_eager_allows_for_more_sizes_stays_free():
     assert_exported(model, (x(8, 6),), [(x(4, 6),), (x(16, 6),)], dynamic_shapes=ROWS)
 
 
+def test_a_reshape_that_shares_memory_for_the_example_alone_stays_free():
+    """One patch lies as its transpose does, so torch took the number of patches for 1: a decision about memory."""
+
+    def model(y):
+        patches = (y.shape[1] + 3) // 4
+        y = torch.nn.functional.pad(y, (0, 4 * patches - y.shape[1]))
+        return y.view(y.shape[0], patches, 4).transpose(0, 1).reshape(y.shape[0] * patches, 4) + 1
+
+    wide = ({0: "rows", 1: Dim("wide", min=4)},)
+    assert_exported(model, (x(3, 4),), [(x(3, 5),), (x(1, 8),), (x(2, 13),), (x(0, 6),)], dynamic_shapes=wide)
+
+
+def test_what_is_written_to_a_reshape_that_is_a_copy_for_some_sizes_is_refused():
+    """Eager changes `y` where there is one row, and leaves it where there are more: one file cannot do both."""
+
+    def model(x):
+        y = x * 1
+        y.transpose(0, 1).reshape(-1).add_(1)
+        return y
+
+    assert errors(model, (x(1, 4),), dynamic_shapes=ROWS)
+    assert errors(model, (x(2, 4),), dynamic_shapes=ROWS)
+
+
 # --- decided by Python
 
 

@@ -39,6 +39,7 @@ def sizes_by_example() -> contextlib.AbstractContextManager[None]:
 
 
 _OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
+_MANY = (10**9, 10**9 + 7, 720720**2)
 
 
 class DecidingShapes(_ShapeEnv):
@@ -241,29 +242,36 @@ class DecidingShapes(_ShapeEnv):
     def _in_general(self, expr: sympy.Basic) -> sympy.Basic | None:
         """What a kernel of torch's is told that asks whether a size which only the run tells is 0 or 1: that it is not.
 
-        The way for any size serves those as well; whether it does, the inputs that verification draws tell.
+        The way for any size serves those as well; whether it does, the inputs that verification draws tell. The rows of
+        n numbers, `n // 64`, are neither 0 nor 1 only where there are many numbers.
         """
         if not expr.is_Relational or not {sympy.Integer(0), sympy.Integer(1)} & set(expr.args):
             return None
         symbols = sorted(expr.free_symbols, key=str)
         if not all(self.var_to_range[s].lower >= 0 for s in symbols):
             return None
-        answers = {
-            with_sizes(expr, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
-            for more in (4, 7, 1000)
-        }
+
+        def at(asked: sympy.Basic, more: int) -> sympy.Basic | None:
+            return with_sizes(asked, {s: example_sizes(self).get(s, sympy.Integer(0)) + more for s in symbols})
+
+        answers = {at(expr, more) for more in (4, 7, 1000)}
+        many = {at(size, more) for size in expr.args if size.free_symbols for more in _MANY}
+        if len(answers) > 1 and all(size is not None and size > 1 for size in many):
+            answers = {at(expr, more) for more in _MANY}
         only = answers.pop() if len(answers) == 1 else None
         return only if only in (sympy.true, sympy.false) else None
 
     def _unlike_the_example(self, expr: sympy.Basic) -> sympy.Basic | None:
-        """What holds for all of some larger sizes, if it does not hold for the example's."""
-        examples = example_sizes(self)
-        if not isinstance(expr, (sympy.Eq, sympy.Ne)) or not all(s in examples for s in expr.free_symbols):
+        """What holds for all of some larger sizes, if the example goes another way by chance."""
+        examples, symbols = example_sizes(self), sorted(expr.free_symbols, key=str)
+        if not isinstance(expr, (sympy.Eq, sympy.Ne)) or not all(s in examples for s in symbols):
             return None
-        answers = {
-            with_sizes(expr, {s: times * (examples[s] + 7) + more for s in expr.free_symbols})
-            for times, more in ((8, 0), (16, 1), (1000, 11))
-        }
+
+        def larger(times: int, more: int) -> dict[sympy.Symbol, Any]:
+            sizes = {s: times * (examples[s] + 7 + 3 * i) + more for i, s in enumerate(symbols)}
+            return {s: min(size, self.var_to_range[s].upper) for s, size in sizes.items()}
+
+        answers = {with_sizes(expr, larger(times, more)) for times, more in ((8, 0), (16, 1), (1000, 11))}
         usual = answers.pop() if len(answers) == 1 else None
         return usual if usual in (sympy.true, sympy.false) and with_sizes(expr, examples) == sympy.Not(usual) else None
 

@@ -60,7 +60,7 @@ _COUNTS: tuple[Rule, ...] = (
     _at_most(VOCABULARY, "vocab_size_per_layer_input group_vocab"),
     _at_most(POSITIONS, "max_position_embeddings n_positions n_ctx max_seq_len* max_sequence_length"),
     _at_most(POSITIONS, "max_source_positions max_target_positions max_2d_position_embeddings max_position"),
-    _at_most(POSITIONS, "seq_length max_txt_len model_max_length"),
+    _at_most(POSITIONS, "seq_length max_txt_len model_max_length context_length"),
     _at_most(10, "num_queries num_object_queries two_stage_num_proposals num_query_tokens num_denoising num_latents"),
     _at_most(10, "num_query_token num_learnable_queries num_learnt_queries resampler_n_latents"),
     _at_most(16, "chunk_size block_size"),

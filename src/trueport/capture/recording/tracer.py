@@ -11,7 +11,7 @@ The first write in place raises `WritesInPlace`, and the trace starts again with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import sympy
@@ -177,19 +177,19 @@ class Tracer:
             fakes = self.record(op, _unwrap(args), {k: _unwrap(v) for k, v in kwargs.items()})
             return self._wrap(fakes)
         if way is Treatment.DECOMPOSE:
-            return self._decompose(op, args, kwargs)
+            return self._reshaped(op, lambda: self._decompose(op, args, kwargs))
         if writes_in_place(op):
             self._note_writes(op, args, kwargs)
-        returned = self._view(op, types, args, kwargs)
+        returned = self._reshaped(op, lambda: self.functionaliser.plainly(op, types, args, kwargs))
         self.writes.view(returned)
         return returned
 
-    def _view(self, op: OpOverload, types: Any, args: Any, kwargs: Any) -> Any:
+    def _reshaped(self, op: OpOverload, call: Callable[[], Any]) -> Any:
         """A reshape is a view where strides allow it, and they allow more where a size is 1."""
         if op in MAY_BE_VIEWS:
-            with contextlib.suppress(RuntimeError), self.symbols.shapes.as_for_larger_sizes():
-                return self.functionaliser.plainly(op, types, args, kwargs)
-        return self.functionaliser.plainly(op, types, args, kwargs)
+            with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
+                return call()
+        return call()
 
     def _as_tensor(self, op: OpOverload, number: Any) -> Any:
         """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""
