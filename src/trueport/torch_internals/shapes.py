@@ -171,7 +171,7 @@ class DecidingShapes(_ShapeEnv):
         for more in (7, 100, 1000):
             others = {s: min(examples[s] + more * (i + 1), ranges[s].upper) for i, s in enumerate(symbols)}
             if with_sizes(equal, others) == sympy.false:
-                return with_sizes(equal, {s: examples[s] for s in symbols}) == sympy.true
+                return bool(with_sizes(equal, {s: examples[s] for s in symbols}) == sympy.true)
         return False
 
     @contextlib.contextmanager
