@@ -5,7 +5,8 @@
                             │                    └──────────────────────┤ something is wrong that is right without
                             │                                           │ some pass: without that one
                             └───────────────────────────────────────────┘ something is wrong, and a library decides by a
-                                                                          free size: once more, with both of its sides
+                                                                          free size: once more, with both of its sides;
+                                                                          or eager asks whether it is exported: as eager
 
 Each stage is a function of what the stages before it gave, and gives a frozen dataclass; findings travel in these.
 `Run.carry` reads like this picture.
@@ -36,6 +37,7 @@ from trueport.capture.unrolling import written_out
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp001_usage_fault import UsageFault
 from trueport.diagnostics.rules.tp006_random_kept import RandomKept
+from trueport.diagnostics.rules.tp009_taken_as import TakenAs
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp302_size_narrowed import SizeNarrowed
 from trueport.diagnostics.rules.tp809_not_verified import NotVerified
@@ -65,7 +67,7 @@ from trueport.torch_internals import OpOverload
 from trueport.verify.assumed.judge import judge_trace
 from trueport.verify.assumed.sizes import TraceJudged, Way
 from trueport.verify.distribution import check_distribution
-from trueport.verify.exported import check_exported
+from trueport.verify.exported import check_exported, knows_that_it_is_exported
 from trueport.verify.options import FEW, Options
 from trueport.verify.results import CheckResult
 from trueport.verify.runtime.sandbox import warm_up
@@ -191,8 +193,10 @@ class Run:
             if not any(isinstance(finding, OurFault | SizeNarrowed) for finding in refused.diagnostics):
                 raise
             attempt = self._as_eager_is_told(refused, examined)
-        if attempt.failed and library_decisions(attempt.graph):
-            attempt = self._better_with_libraries(attempt, examined)
+        if self._knows_that_it_is_exported(attempt):
+            attempt = self._once_more(attempt, examined, exporting=False)
+        elif attempt.failed and library_decisions(attempt.graph):
+            attempt = self._once_more(attempt, examined, libraries=True)
         return attempt.carried()
 
     def report(self, carried: CarriedModel, path: Path | None) -> Report:
@@ -286,18 +290,34 @@ class Run:
 
         return is_wrong
 
-    def _better_with_libraries(self, failed: Attempt, examined: Examined) -> Attempt:
-        """Once more, with both sides of what libraries decide by free sizes: it was taken to be for speed only, and
-        something is wrong. Where that is no better, the failed attempt, what it kept, and what else was in the way."""
+    def _knows_that_it_is_exported(self, failed: Attempt) -> bool:
+        """Whether eager gives something else, on the input that failed, where it is told that it is exported."""
+        wrong = () if failed.checked is None else failed.checked.differs_on
+        if not wrong:
+            return False
+        state = Snapshot(self.job.model)
+        return any(
+            knows_that_it_is_exported(lambda given: self._eager(self.job, given, failed.graph, state), values)
+            for values in wrong
+        )
+
+    def _once_more(
+        self, failed: Attempt, examined: Examined, *, libraries: bool = False, exporting: bool = True
+    ) -> Attempt:
+        """Once more, since something is wrong: with both sides of what libraries decide by free sizes, which was taken
+        to be for speed only; or with eager's answer for code that asks whether it is being exported, and computes
+        something else then. Where that is no better, the failed attempt, what it kept, and what else was in the way."""
         options = replace(self.options, checking=replace(self.options.checking, evidence=None))
         try:
-            again = replace(self, options=options)._attempt(examined, libraries=True, before=failed.graph)
+            again = replace(self, options=options)._attempt(
+                examined, libraries, exporting, before=failed.graph if libraries else None
+            )
         except ExportError as refused:
             return self._explained(failed).beside(refused.diagnostics)
         if again.failed:
             return self._explained(failed).beside(again.found)
         self._withdraw(failed)
-        return again
+        return again if exporting else replace(again, found=(*again.found, _traced_as_eager()))
 
     def _explained(self, failed: Attempt) -> Attempt:
         """With all that the check can tell."""
@@ -463,6 +483,13 @@ class Run:
 def _draws(found: Sequence[Diagnostic]) -> bool:
     """Whether the model draws random numbers, which are kept."""
     return any(isinstance(finding, RandomKept) for finding in found)
+
+
+def _traced_as_eager() -> Diagnostic:
+    return TakenAs(
+        message="the model gives another result where torch.compiler.is_exporting() is True, and was traced as eager",
+        fix="let the model compute the same whether or not it is exported: look for is_exporting() and is_compiling()",
+    )
 
 
 def _kept_flags(flags: Sequence[Leaf], refused: ExportError) -> Diagnostic:

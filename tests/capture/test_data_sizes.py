@@ -320,3 +320,25 @@ def test_attention_over_the_rows_of_what_a_mask_kept():
 
     others = [(x(9, 30),), (x(2, 30).abs(),), (x(1, 30),), (-x(2, 30).abs(),), (x(0, 30),)]
     both(model, (x(4, 30),), others)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_row_of_sizes_is_the_shape_of_a_view(written):
+    """Each size is a tensor at a place in memory that the round tells, and torch asked for that place (TP901)."""
+
+    def model(y, sizes):
+        grids = [(size[0] // 2, size[1] // 2) for size in sizes]
+        out = []
+        for i, piece in enumerate(y.split([h * w for h, w in grids])):
+            h, w = grids[i]
+            grid = piece.view(h, w, 3) * 1
+            if written:
+                grid[0] = 0
+            out.append(grid.cumsum(1).transpose(0, 1).reshape(-1, 3))
+        return torch.cat(out)
+
+    def call(*sizes):
+        return x(sum(h * w // 4 for h, w in sizes), 3), torch.tensor(sizes)
+
+    others = [call((2, 2)), call((4, 2), (2, 8), (6, 6)), call((10, 4), (2, 2))]
+    assert_captured(model, call((8, 8), (4, 8)), others, dynamic_shapes=({0: FREE}, {0: FREE}))

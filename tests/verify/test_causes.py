@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from click.testing import CliRunner
@@ -75,18 +76,63 @@ class TestFreshWeights:
 
 
 class AsksWhetherItIsExported(torch.nn.Module):
+    def __init__(self, by_numpy: bool) -> None:
+        super().__init__()
+        self.by_numpy = by_numpy
+
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        y = x * 2 if torch.compiler.is_exporting() else x * 3
+        if torch.compiler.is_exporting():
+            y = x * 2
+        elif self.by_numpy:
+            y = torch.from_numpy(numpy.unwrap(x.numpy())) * 3
+        else:
+            y = x * 3
         return y, y + 1
 
 
 def test_a_model_that_computes_something_else_when_it_is_exported() -> None:
-    (found,) = trueport.check(AsksWhetherItIsExported(), (torch.ones(3),)).errors
+    """The file gives what eager gives, and the report says that the model asked."""
+    x = torch.ones(3)
+    program = trueport.export(AsksWhetherItIsExported(by_numpy=False), (x,))
+    assert torch.equal(program(x)[0], x * 3)
+    (note,) = [found for found in program.report.diagnostics if found.code == "TP009"]
+    assert "is_exporting() is True" in note.message
+
+
+def test_one_that_cannot_be_exported_as_eager_runs_it() -> None:
+    errors = trueport.check(AsksWhetherItIsExported(by_numpy=True), (torch.ones(3),)).errors
+    found = errors[0]
     assert found.code == "TP805"
     assert any("where torch.compiler.is_exporting() is True" in fact for fact in found.seen)
     assert any(fact.startswith("also: output `output_1` differs") for fact in found.seen)
     assert "look for is_exporting()" in found.fix
     assert "translation" not in found.fix
+
+
+class SkipsItsMask(torch.nn.Module):
+    """Causal where something is hidden, and where it is exported: a mask that was skipped, and told nobody."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.key = torch.nn.Embedding(50, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        x, causal = self.words(ids), None
+        if torch.compiler.is_exporting() or not bool(mask.all()):
+            causal = torch.ones(ids.shape[1], ids.shape[1]).tril().bool()[None] & mask[:, None].bool()
+        return torch.nn.functional.scaled_dot_product_attention(x, self.key(x), x, attn_mask=causal)
+
+
+def test_nothing_is_hidden_of_what_is_like_the_example() -> None:
+    """The example hides something, and words that are all the same show nothing: one input has to be a usual one."""
+    torch.manual_seed(0)
+    model, ids = SkipsItsMask().eval(), torch.randint(0, 50, (2, 8))
+    mask = torch.tensor([[1] * 8, [1] * 6 + [0] * 2])
+    free = {name: {0: "batch", 1: "length"} for name in ("ids", "mask")}
+    program = trueport.export(model, (ids, mask), dynamic_shapes=free)
+    for hides in (mask, torch.ones_like(mask)):
+        with torch.no_grad():
+            torch.testing.assert_close(program(ids, hides), model(ids, hides))
 
 
 class Selects(torch.nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,12 +14,32 @@ from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.creation import tensor_of
 from trueport.decompositions.indexing import get_item
 from trueport.decompositions.pooling import laid_out
-from trueport.decompositions.registry import decomposes, sizes_of
+from trueport.decompositions.registry import decomposes, is_or_holds_single, number_in, sizes_of
 from trueport.torch_internals import GuardOnDataDependentSymNode
 from trueport.torch_internals.releases import length_of_slice
 from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of
 
 aten = torch.ops.aten
+
+
+def _single_among_sizes(given: Sequence[Any]) -> bool:
+    return any(map(is_or_holds_single, given[1:]))
+
+
+def _shaped_by_numbers(function: Callable[..., Any]) -> None:
+    @decomposes(function, when=_single_among_sizes)
+    def shaped(tensor: torch.Tensor, *sizes: Any, **named: Any) -> Any:
+        """`x.view(h, w)` with tensors of one number. Torch reads where each lies in memory before it reads the number,
+        and nobody knows that of `h, w = sizes[i]` in a loop."""
+        return function(tensor, *map(number_in, sizes), **{name: number_in(size) for name, size in named.items()})
+
+
+for _function in (
+    *(torch.Tensor.view, torch.Tensor.reshape, torch.Tensor.expand, torch.Tensor.repeat, torch.Tensor.tile),
+    *(torch.Tensor.new_zeros, torch.Tensor.new_ones, torch.Tensor.new_empty, torch.Tensor.unflatten),
+    *(torch.reshape, torch.tile, torch.broadcast_to, torch.unflatten),
+):
+    _shaped_by_numbers(_function)
 
 
 @decomposes(aten.unbind.int, views_only=True)

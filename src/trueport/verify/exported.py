@@ -64,9 +64,9 @@ def check_exported(
         given = by_name(values)
         try:
             found = localiser.in_loops(graph, given) if hangs else localiser.first(graph, given)
-            return (
-                found or _assumed(graph, sizes_in(job.leaves, values)) or _knows_that_it_is_exported(run_eager, values)
-            )
+            if found is None and knows_that_it_is_exported(run_eager, values):
+                return _EXPORTED
+            return found or _assumed(graph, sizes_in(job.leaves, values))
         except Exception:  # noqa: BLE001  a graph that was captured wrongly may not run at all; the difference stands
             return None
 
@@ -125,7 +125,7 @@ def _assumed(graph: Graph, sizes: Mapping[str, int]) -> Divergence | None:
     return Divergence(assumption.place, f"was traced with {held}, which does not hold here", _way_out(assumption, held))
 
 
-def _knows_that_it_is_exported(run_eager: RunEager, values: Sequence[object]) -> Divergence | None:
+def knows_that_it_is_exported(run_eager: RunEager, values: Sequence[object]) -> bool:
     """A trace says that it is one, as torch's own does: libraries take their traceable path then. A model may ask, too,
     and compute something else."""
 
@@ -134,13 +134,14 @@ def _knows_that_it_is_exported(run_eager: RunEager, values: Sequence[object]) ->
         with saying_exporting(exporting):
             return run_eager(copies)
 
-    if same_outputs(answer(False), answer(True)):
-        return None
-    return Divergence(
-        None,
-        "eager itself gives another result where torch.compiler.is_exporting() is True, as it is during an export",
-        "let the model compute the same whether or not it is exported: look for is_exporting() and is_compiling()",
-    )
+    return not same_outputs(answer(False), answer(True))
+
+
+_EXPORTED = Divergence(
+    None,
+    "eager itself gives another result where torch.compiler.is_exporting() is True, as it is during an export",
+    "let the model compute the same whether or not it is exported: look for is_exporting() and is_compiling()",
+)
 
 
 def _way_out(assumption: SizeAssumption, held: str) -> str:
