@@ -16,6 +16,7 @@ from trueport.cli.request import read_request
 from trueport.errors import UsageError
 from trueport.sweeping import Entry
 from trueport.zoo import build, is_named
+from trueport.zoo.of_transformers import _telling
 from trueport.zoo.plans import CallPlan, TensorPlan
 from trueport.zoo.remaking import construction_of
 from trueport.zoo.shrinking import shrunk
@@ -42,11 +43,12 @@ def test_what_is_a_name() -> None:
         ("wav2vec2", {"input_values", "attention_mask"}, {"batch", "samples"}),
         ("detr", {"pixel_values", "pixel_mask"}, {"batch", "height", "width"}),
         ("llava", {"input_ids", "attention_mask", "pixel_values"}, {"batch", "sequence"}),
+        ("lxmert", {"input_ids", "attention_mask", "visual_feats", "visual_pos"}, {"batch", "sequence", "boxes"}),
         ("siglip2", {"input_ids", "pixel_values", "pixel_attention_mask", "spatial_shapes"}, {"batch", "sequence"}),
     ],
 )  # fmt: skip
 def test_a_model_of_each_kind(name: str, arguments: set[str], moving: set[str]) -> None:
-    """Text, two texts, pictures of one size and of any, sound, masks, a picture in a text, and a plan by hand."""
+    """Text, two texts, pictures of one size and of any, sound, masks, a picture in a text, regions of one, a plan."""
     made = build(f"transformers:{name}")
     assert set(made.kwargs) == arguments and not made.args
     assert {size for axes in free(made.dynamic_shapes).values() for size in axes.values()} >= moving
@@ -58,6 +60,16 @@ def test_a_model_of_each_kind(name: str, arguments: set[str], moving: set[str]) 
     with torch.no_grad():
         first, second = (each.model(**each.kwargs).to_tuple()[0] for each in (made, again))
     assert torch.equal(first, second) and first.abs().max() > 0.01  # the same in every process, and not nothing
+
+
+def test_the_failure_that_is_told() -> None:
+    """That a larger one does not fit is not why the small one does not run."""
+    failed = [
+        "A, degree 0, input_ids: ValueError: no `visual_feats`",
+        "A, degree 1: MemoryError: 90 million parameters",
+    ]
+    assert _telling(failed) == failed[0]
+    assert _telling(failed[1:]) == failed[1]
 
 
 def test_each_kind_of_layer_stays() -> None:

@@ -7,7 +7,7 @@ import importlib
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -54,10 +54,16 @@ def specimen(name: str) -> Specimen:
                         continue
                     return sized(model, plan, f"{model_class.__name__}, degree {degree}")
     raise usage_error(
-        f"no small transformers:{name} runs in eager: {failed[-1] if failed else 'it has no model class'}",
+        f"no small transformers:{name} runs in eager: {_telling(failed)}",
         fix="write a function that makes the model, and name it: file.py:make",
         seen=failed,
     )
+
+
+def _telling(failed: Sequence[str]) -> str:
+    """Which failure to show: of the smallest model that was made, if one was."""
+    made = (each for each in failed if not each.split(": ")[1].startswith(MemoryError.__name__))
+    return next(made, failed[-1] if failed else "it has no model class")
 
 
 def _classes(name: str) -> Iterator[tuple[Any, Mapping[str, Any]]]:

@@ -141,6 +141,8 @@ def _tensor(argument: TensorPlan, at: Mapping[str, int], random: torch.Generator
 
 
 TEXT = ("batch", "sequence")
+OF_REGIONS = ("visual_feats", "visual_pos")
+"""What a detector found in a picture."""
 IMAGE_TOKENS = ("image_token_id", "image_token_index")
 
 
@@ -169,6 +171,10 @@ def plans(model: Any) -> Iterator[CallPlan]:
         yield from _combined(model, config, without, parameters)
     alone = [main] if main in parameters else required
     yield from _combined(model, config, list(dict.fromkeys([*required, *alone])), parameters)
+    for names in (("input_ids", "attention_mask"), OF_REGIONS):
+        beside = [name for name in names if name in parameters and name not in wanted]
+        if beside:
+            yield from _combined(model, config, [*wanted, *beside], parameters)
 
 
 def _belongs(name: str, wanted: list[str], model: Any) -> bool:
