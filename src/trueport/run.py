@@ -50,7 +50,7 @@ from trueport.functions.asked import Wanted
 from trueport.functions.stage import NamedCalls, write_functions
 from trueport.garbage import thawed, uncollected
 from trueport.graph.regions import Graph
-from trueport.load.job import Job, Leaf
+from trueport.load.job import Job, Leaf, sizes_in
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
@@ -65,7 +65,7 @@ from trueport.report.versions import installed_versions
 from trueport.source import SourceRoots
 from trueport.torch_internals import OpOverload
 from trueport.verify.assumed.judge import judge_trace
-from trueport.verify.assumed.sizes import TraceJudged, Way
+from trueport.verify.assumed.sizes import TraceJudged, Way, goes_another_way
 from trueport.verify.distribution import check_distribution
 from trueport.verify.exported import check_exported, knows_that_it_is_exported
 from trueport.verify.options import FEW, Options
@@ -253,7 +253,13 @@ class Run:
         brief = replace(self, options=options)._compared(found, graph, judged, smaller)
         if not brief.failed or brief.checked is None:
             return brief
-        if smaller.is_changed and not self._is_wrong(graph, judged, _draws(found), brief.checked)(()):
+        ways = [goes_another_way(graph, sizes_in(self.job.leaves, values)) for values in brief.checked.differs_on]
+        by_libraries = bool(ways) and all(ways)
+        if (
+            smaller.is_changed
+            and not by_libraries
+            and not self._is_wrong(graph, judged, _draws(found), brief.checked)(())
+        ):
             return self._compared(found, graph, judged, smaller)  # libraries have nothing to do with it
         return replace(brief, explained=lambda: self._compared(found, graph, judged, smaller))
 

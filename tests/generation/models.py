@@ -65,3 +65,53 @@ def phi3() -> Any:
         eos_token_id=2,
     )
     return made(config, "Phi3ForCausalLM")
+
+
+def leaky() -> Any:
+    """No model of the library's: its states are attributes, and it begins anew with each piece of several tokens."""
+    library = transformers()
+
+    class Leaky(torch.nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(width, width)
+            self.level: Any = None
+            self.register_buffer("count", torch.zeros(1, 1), persistent=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if x.shape[1] > 1 or self.level is None:
+                self.level = torch.zeros(x.shape[0], x.shape[2])
+                self.count = torch.zeros(x.shape[0], 1)
+            found = []
+            for t in range(x.shape[1]):
+                self.level = torch.tanh(self.inner(x[:, t]) + 0.5 * self.level)
+                self.count = self.count + 1
+                found.append(self.level / self.count)
+            return torch.stack(found, 1)
+
+    class LeakyNet(library.PreTrainedModel, library.GenerationMixin):
+        config_class = library.PretrainedConfig
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            self.embed = torch.nn.Embedding(VOCABULARY, 8)
+            self.cells = torch.nn.ModuleList(Leaky(8) for _ in range(2))
+            self.head = torch.nn.Linear(8, VOCABULARY)
+            self.post_init()
+
+        def prepare_inputs_for_generation(
+            self, input_ids: torch.Tensor, attention_mask: Any = None, is_first_iteration: bool = False, **_: Any
+        ) -> dict[str, Any]:
+            return {"input_ids": input_ids if is_first_iteration else input_ids[:, -1:]}
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: Any = None, **_: Any) -> Any:
+            x = self.embed(input_ids)
+            for cell in self.cells:
+                x = x + cell(x)
+            return library.modeling_outputs.CausalLMOutput(logits=self.head(x))
+
+    torch.manual_seed(0)
+    model = LeakyNet(library.PretrainedConfig(vocab_size=VOCABULARY, num_hidden_layers=2, bos_token_id=1)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.8)
+    return model

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import trueport
-from tests.generation.models import llama, mamba, mistral, phi3, t5
+from tests.generation.models import leaky, llama, mamba, mistral, phi3, t5
 from trueport.generation.eager import Prompts, generate
 
 pytest.importorskip("transformers")
@@ -192,3 +192,20 @@ def test_what_is_not_known_is_refused(tmp_path):
 def test_what_is_no_model_of_transformers(tmp_path):
     with pytest.raises(trueport.UsageError, match="Linear is no model of transformers"):
         trueport.generation.export(torch.nn.Linear(2, 2), tmp_path / "out")
+
+
+def test_states_that_modules_keep_in_attributes_are_named(tmp_path):
+    """RecurrentGemma does so; here a model of somebody's own, without any cache: a plain attribute and a buffer."""
+    done = trueport.generation.export(leaky(), tmp_path / "out", tokens=6)
+    graph = onnx.load(tmp_path / "out" / "model.onnx", load_external_data=False).graph
+    states = {f"{kind}.{layer}": ["batch", width] for layer in (0, 1) for kind, width in (("level", 8), ("count", 1))}
+    assert shapes(graph.input) == {
+        "input_ids": ["batch", "sequence"],
+        **{f"past_{name}": shape for name, shape in states.items()},
+    }
+    assert shapes(graph.output) == {
+        "logits": ["batch", "sequence", 99],
+        **{f"present_{name}": shape for name, shape in states.items()},
+    }
+    assert done.proof.one_piece_only  # it begins anew with each piece of several tokens
+    assert [(run.rows, run.pieces, run.tokens) for run in done.proof.runs] == [(1, (7,), 6), (3, (7,), 6)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -70,6 +71,28 @@ def test_a_pass_that_changes_the_answer_is_found_and_left_out(monkeypatch: pytes
     (found,) = [found for found in program.report.diagnostics if found.code == "TP701"]
     assert 'optimize="identities"' in found.fix and "--passes identities" in in_words(found.fix)
     assert any("TP80" in fact for fact in found.seen)
+
+
+@pytest.mark.parametrize("matters", [False, True])
+def test_a_guilty_pass_beside_a_library_that_decides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, matters: bool
+) -> None:
+    """Both are found, whether the two sides of the library are the same or not."""
+    (tmp_path / "site-packages").mkdir()
+    file = tmp_path / "site-packages" / "deciding.py"
+    file.write_text(f"def pick(x):\n    if x.shape[0] > 3:\n        return x * 2\n    return x * 2 + {int(matters)}\n")
+    spec = importlib.util.spec_from_file_location("deciding", file)
+    assert spec is not None and spec.loader is not None
+    library = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(library)
+    with_pass(monkeypatch, Careless)
+    program = trueport.export(
+        lambda x: library.pick(x).T.relu(), (torch.randn(4, 3),), dynamic_shapes=({0: "rows"},), counterexample=tmp_path
+    )
+    assert left_out_in(program) == ["the pass 'identities' would have changed what the model gives, and was left out"]
+    for rows in (0, 1, 3, 4, 9):
+        x = torch.randn(rows, 3)
+        assert torch.equal(program(x), library.pick(x).T.relu())
 
 
 def test_the_reproducer_shows_it_again(monkeypatch: pytest.MonkeyPatch) -> None:

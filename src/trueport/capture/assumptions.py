@@ -59,12 +59,16 @@ def _judge_all(graph: Graph, assumptions: Iterable[SizeAssumption]) -> tuple[Jud
 
 def library_decisions(graph: Graph) -> bool:
     """Whether an installed library branched on a free size, and only the side of the example was captured."""
-    by_libraries = (
+    return bool(_judge_all(graph, taken_by_libraries(graph)))
+
+
+def taken_by_libraries(graph: Graph) -> list[SizeAssumption]:
+    """What Python code of installed libraries decided."""
+    return [
         assumption
         for assumption in graph.assumptions
         if assumption.user_code and (where := assumption.place.where) is not None and where.is_installed
-    )
-    return bool(_judge_all(graph, by_libraries))
+    ]
 
 
 def tied_sizes(graph: Graph) -> dict[str, set[str]]:

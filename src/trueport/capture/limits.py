@@ -46,6 +46,9 @@ more never settles: that is a fault of ours."""
 PROMPT_REWRITES = Limit("PROMPT_REWRITES", 2, "traces that end at the first function which has to be rewritten")
 """Later ones go on for a while, to find more such functions. Most models have one or two, and pay for no lookahead."""
 
+PROMPT_OPERATORS = Limit("PROMPT_OPERATORS", 100, "operators that such a trace has recorded")
+"""One that came further costs more than to go on for half of that."""
+
 TAILS = Limit("TAILS", 6, "branches that hold the rest of their block")
 """Each traces what follows it twice, so the graph may be doubled as often."""
 

@@ -102,6 +102,7 @@ def _capture(
     restarts: list[Restart] = []
     try:
         if before is not None:
+            careful = before.careful
             demand.knows(before, job.model)
         for number in range(1, limits.TRACES + 1):
             try:
@@ -115,6 +116,7 @@ def _capture(
                         functions=rewriting.functions,
                         tails=tails,
                         one_sided=demand.one_sided,
+                        careful=careful,
                         restarts=tuple(restarts),
                     )
             except Restarting as again:

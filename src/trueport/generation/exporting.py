@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +176,15 @@ class _Part:
         draw = torch.Generator().manual_seed(0)
         return tuple(_example(port, draw) for port in self.ports)
 
+    def runs(self) -> bool:
+        """Whether eager takes several tokens after others."""
+        try:
+            with torch.no_grad():
+                self.module(*self.example())
+        except Exception:  # noqa: BLE001  whatever it raises, that is no step of the model's
+            return False
+        return True
+
     def ranges(self, prompts: Prompts) -> dict[str, tuple[float, float]]:
         """What the check draws from. A state comes from a step before, and not from a user: the largest that is drawn
         is some times what eager made while it was watched. Far beyond, the runtime's approximations show."""
@@ -232,7 +241,11 @@ def _parts(model: Any, prompts: Prompts) -> list[_Part]:
     plan = planned([calls[0][0], calls[0][1], calls[1][0]], lengths)
     outputs = ["logits", *(state.present for state in plan.own_states)]
     if plan.encoded is None:
-        return [_Part("model.onnx", Step(model, plan), plan, plan.ports, outputs)]
+        part = _Part("model.onnx", Step(model, plan), plan, plan.ports, outputs)
+        if plan.recurrent and not part.runs():
+            plan = replace(plan, from_start=True)
+            part = replace(part, module=Step(model, plan), plan=plan)
+        return [part]
     ports = source_ports([runs[0], runs[0], runs[1]], lengths)
     made = ["last_hidden_state", *(state.present for state in plan.states if state.of_the_source)]
     encode = Encode(model, plan, tuple(ports), start_token(model))

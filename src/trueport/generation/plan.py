@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from trueport.generation.watch import Axes, ForwardCall, Lengths, unknown
+from trueport.generation.watch import Axes, ForwardCall, Lengths, held, unknown
 from trueport.load.structures import Structure
 from trueport.load.values import LeafKind
 
@@ -73,6 +73,10 @@ class StepPlan:
     """One per leaf of the cache; a state takes the place of its tensor."""
     encoded: StepInput | None = None
     """What an encoder gave, where there is one."""
+    of_modules: tuple[str, ...] = ()
+    """The states that lie in attributes of modules."""
+    from_start: bool = False
+    """Whether several tokens are only read at the start of a text, since eager refuses them after others."""
 
     @property
     def ports(self) -> tuple[StepInput, ...]:
@@ -88,16 +92,17 @@ class StepPlan:
         """Whether a state stays as large as it is, whatever was read."""
         return any(PAST not in state.axes.values() for state in self.own_states)
 
-    def rebuilt(self, states: Sequence[torch.Tensor]) -> Any:
-        """The cache around these states."""
+    def rebuilt(self, states: Sequence[torch.Tensor]) -> tuple[Any, dict[str, Any]]:
+        """The cache around these states, and those that belong into modules."""
         values = list(self.cache_values)
         for state, tensor in zip(self.states, states, strict=True):
             values[state.leaf] = tensor
-        return self.cache.build(values)
+        built = self.cache.build(values)
+        return (built["cache"], built["modules"]) if self.of_modules else (built, {})
 
-    def states_in(self, cache: Any) -> dict[str, torch.Tensor]:
+    def states_in(self, cache: Any, of_modules: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """By the name that each has as an output."""
-        found: list[Any] = self.cache.flatten(cache)
+        found: list[Any] = self.cache.flatten(held(cache, of_modules))
         return {state.present: found[state.leaf] for state in self.states}
 
 
@@ -105,7 +110,7 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
     """The plan that these calls follow. Raises ExportError where they follow none."""
     first = calls[0]
     if not all(call.cache_name == first.cache_name and call.structure.alike(first.structure) for call in calls):
-        raise unknown(f"{first.cache_name} has another structure at each step of generate()")
+        raise unknown(f"{first.cache_name or 'what modules keep'} has another structure at each step of generate()")
     states = tuple(_states(calls, lengths))
     grows = any(PAST in state.axes.values() for state in states)
     of_arguments = Lengths(
@@ -131,7 +136,7 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
     if _ENCODED in first.arguments:
         seen = [call.arguments[_ENCODED][0] for call in calls]
         encoded = StepInput(_ENCODED, TensorRole.FEATURES, of_arguments.axes(_ENCODED, seen), seen[0])
-    return StepPlan(arguments, constants, states, first.cache_name, first.structure, kept, encoded)
+    return StepPlan(arguments, constants, states, first.cache_name, first.structure, kept, encoded, first.of_modules)
 
 
 def source_ports(runs: Sequence[Mapping[str, torch.Tensor]], lengths: Lengths) -> dict[str, StepInput]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from trueport.generation.plan import SEQUENCE, TOTAL, StepInput, StepPlan, TensorRole
+from trueport.generation.plan import PAST, SEQUENCE, TOTAL, StepInput, StepPlan, TensorRole
+from trueport.generation.watch import ModuleStates
 
 
 class Step(torch.nn.Module):
@@ -34,18 +35,26 @@ class Step(torch.nn.Module):
         return self._step(_of_one_token(self.plan.ports, given))
 
     def _many(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return self._step(given)
+        return self._step(_of_the_start(self.plan.ports, given) if self.plan.from_start else given)
 
     def _step(self, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         plan = self.plan
         count = len(plan.arguments)
         arguments: dict[str, Any] = dict(zip(plan.arguments, given[:count], strict=True))
         arguments |= plan.constants
-        arguments[plan.cache_name] = plan.rebuilt(given[count:])
+        cache, of_modules = plan.rebuilt(given[count:])
+        if plan.cache_name:
+            arguments[plan.cache_name] = cache
         if plan.encoded is not None:
             arguments["encoder_outputs"] = (self._in_place_of_the_source(given[count:]),)
-        result = self.model(**arguments)
-        present = plan.states_in(result[plan.cache_name])
+        kept = ModuleStates(self.model, plan.of_modules)
+        before = kept.now()
+        try:
+            kept.put(of_modules)
+            result = self.model(**arguments)
+            present = plan.states_in(result.get(plan.cache_name, cache), kept.now())
+        finally:
+            kept.put(before)
         return (result.logits, *(present[state.present] for state in plan.own_states))
 
     def _in_place_of_the_source(self, states: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -71,6 +80,20 @@ def _of_one_token(ports: Sequence[StepInput], given: Sequence[torch.Tensor]) -> 
     return found
 
 
+def _of_the_start(ports: Sequence[StepInput], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The same without what was read before, and with new tokens only."""
+    new = next(value.shape[1] for port, value in zip(ports, given, strict=True) if port.role is TensorRole.TOKENS)
+    found = []
+    for port, value in zip(ports, given, strict=True):
+        for axis, size in port.axes.items():
+            if size == PAST:
+                value = value.narrow(axis, 0, 0)
+            if size == TOTAL:
+                value = value.narrow(axis, value.shape[axis] - new, new)
+        found.append(value)
+    return found
+
+
 class Encode(torch.nn.Module):
     """What is done once, before the first token: the source in, the keys and values of cross-attention out.
 
@@ -87,6 +110,6 @@ class Encode(torch.nn.Module):
     def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first = torch.full((given[0].shape[0], 1), self.start, dtype=torch.int64)
         result = self.model(**dict(zip(self.names, given, strict=True)), decoder_input_ids=first, use_cache=True)
-        present = self.plan.states_in(result[self.plan.cache_name])
+        present = self.plan.states_in(result[self.plan.cache_name], {})
         made = [present[state.present] for state in self.plan.states if state.of_the_source]
         return (result.encoder_last_hidden_state, *made)

@@ -32,25 +32,57 @@ def unknown(message: str) -> ExportError:
 
 @dataclass(frozen=True)
 class ForwardCall:
-    """One call of forward: its arguments, and the cache as the call left it."""
+    """One call of forward: its arguments, and the states as the call left them."""
 
     arguments: Mapping[str, Any]
     cache_name: str
+    """The argument that is the cache; empty where there is none."""
     leaves: Sequence[FoundLeaf]
     structure: Structure
+    of_modules: tuple[str, ...]
+    """The attributes of modules that the call left as states: `model.layers.0.conv_state`."""
+
+
+@dataclass(frozen=True)
+class ModuleStates:
+    """Tensors among the attributes of a model's modules that calls of forward leave for the next call."""
+
+    model: Any
+    names: tuple[str, ...]
+
+    def now(self) -> dict[str, Any]:
+        return {name: getattr(*self._of(name)) for name in self.names}
+
+    def put(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(*self._of(name), value)
+
+    def _of(self, name: str) -> tuple[Any, str]:
+        path, _, attribute = name.rpartition(".")
+        return self.model.get_submodule(path), attribute
+
+
+def held(cache: Any, of_modules: Mapping[str, Any]) -> Any:
+    """The states of a call in one structure: the cache alone, where no module keeps any."""
+    return {"cache": cache, "modules": dict(of_modules)} if of_modules else cache
 
 
 @contextlib.contextmanager
 def watched(model: Any) -> Iterator[list[ForwardCall]]:
     """Meanwhile each call of the model's forward is noted, with a cache that keeps every token."""
     calls: list[ForwardCall] = []
+    known: dict[str, tuple[torch.Tensor, int]] = {}
 
     def after(given: Mapping[str, Any], result: Any) -> None:
-        name = _cache_among(given, result)
-        leaves, structure = flatten(result[name], name)
-        calls.append(ForwardCall(given, name, [replace(leaf, value=_copied(leaf.value)) for leaf in leaves], structure))
+        changed = [name for name, now in _in_modules(model).items() if not _is_same(now, known.get(name))]
+        name, cache = _cache_among(given, result, bool(changed))
+        leaves, structure = flatten(held(cache, ModuleStates(model, tuple(changed)).now()), name or "states")
+        copies = [replace(leaf, value=_copied(leaf.value)) for leaf in leaves]
+        calls.append(ForwardCall(given, name, copies, structure, tuple(changed)))
 
     def before(given: Mapping[str, Any]) -> None:
+        known.clear()
+        known.update(_in_modules(model))
         for value in given.values():
             keep_all(value)
 
@@ -101,12 +133,37 @@ def keep_all(cache: Any) -> None:
                 layers[i] = caches.DynamicLayer()
 
 
-def _cache_among(kwargs: Mapping[str, Any], result: Any) -> str:
-    """The argument that comes back in the result, and is no tensor."""
-    for name, value in kwargs.items():
-        if hasattr(value, "__dict__") and not isinstance(value, torch.Tensor) and type(result.get(name)) is type(value):
-            return name
-    message = f"generate() gives forward no cache that comes back in its result ({', '.join(kwargs)})"
+def _in_modules(model: Any) -> dict[str, tuple[torch.Tensor, int]]:
+    """The tensors that are attributes of modules and no parameters, with how often each was written."""
+    return {
+        f"{path}.{name}".lstrip("."): (value, value._version)
+        for path, module in model.named_modules()
+        for name, value in {**vars(module), **module._buffers}.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def _is_same(now: tuple[torch.Tensor, int], before: tuple[torch.Tensor, int] | None) -> bool:
+    return before is not None and now[0] is before[0] and now[1] == before[1]
+
+
+def _cache_among(given: Mapping[str, Any], result: Any, others: bool) -> tuple[str, Any]:
+    """The argument that comes back in the result, and is no tensor; or else one that the call filled. With `others`,
+    states that lie elsewhere, there need not be any."""
+    objects = {
+        name: value
+        for name, value in given.items()
+        if hasattr(value, "__dict__") and not isinstance(value, torch.Tensor)
+    }
+    for name, value in objects.items():
+        if type(result.get(name)) is type(value):
+            return name, result[name]
+    for name, value in objects.items():
+        if name not in result and any(isinstance(leaf.value, torch.Tensor) for leaf in flatten(value, name)[0]):
+            return name, value
+    if others:
+        return "", None
+    message = f"generate() gives forward no cache that comes back in its result ({', '.join(given)})"
     raise unknown(message)
 
 

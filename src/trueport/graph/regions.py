@@ -327,6 +327,8 @@ class Graph:
     one_sided: Mapping[CodeType, tuple[Any, ...]] = field(default_factory=dict)
     """Functions of installed libraries that branched on a free size, and of which only the example's side was captured,
     with objects near which they are found."""
+    careful: bool = False
+    """Whether all that is written in place had to be seen."""
     restarts: tuple[Restart, ...] = ()
     """Why the traces before this one were begun anew, in order."""
     calls: tuple[ModuleCall, ...] = ()

@@ -1,8 +1,8 @@
 """Looking for more functions to rewrite, in a trace that has to begin anew anyway.
 
 A trace ends at the first function that decides by a traced value, so a model with forty of them would be traced
-forty-one times. After the first few, such a trace is given any answer and goes on: whatever else decides is found, too,
-and all are rewritten at once. Nothing of what it records is kept.
+forty-one times. After the first few, and where a trace has come far already, it is given any answer and goes on:
+whatever else decides is found, too, and all are rewritten at once. Nothing of what it records is kept.
 
     1. It goes on for half of what all traces have recorded so far, so that it is cheap beside what was spent.
     2. A question is answered with no, and the next time with yes; a number is 1. Both ways of a branch in a loop are
@@ -34,12 +34,14 @@ class Lookahead:
         self._prompt = int(limits.PROMPT_REWRITES)
         self._recorded = 0
         """Operators and questions, of all traces."""
+        self._began = 0
+        """How many of them when the present trace began."""
         self._until = 0
         self._answers: collections.Counter[tuple[CodeType, int]] = collections.Counter()
 
     def begin(self) -> None:
         """A trace begins."""
-        self.found = None
+        self.found, self._began = None, self._recorded
         self._answers.clear()
 
     def step(self) -> bool:
@@ -53,7 +55,7 @@ class Lookahead:
             if all(each.code is not needed.code for each in (self.found, *self.found.more)):
                 self.found.add(needed)
             return self.step()
-        if self._prompt > 0:
+        if self._prompt > 0 and self._recorded - self._began < limits.PROMPT_OPERATORS:
             self._prompt -= 1
             return False
         self.found, self._until = needed, self._recorded + self._recorded // 2

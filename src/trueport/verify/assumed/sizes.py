@@ -17,7 +17,14 @@ import sympy
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
-from trueport.capture.assumptions import Judged, decisions_on_numbers, judge, numbers_that_break, tied_sizes
+from trueport.capture.assumptions import (
+    Judged,
+    decisions_on_numbers,
+    judge,
+    numbers_that_break,
+    taken_by_libraries,
+    tied_sizes,
+)
 from trueport.diagnostics.base import Diagnostic, Severity
 from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.diagnostics.rules.tp301_size_frozen import SizeFrozen
@@ -158,12 +165,14 @@ class _Court:
         return [numbers.get(leaf.name, leaf.value) for leaf in self._job.leaves]
 
     def _accepted(self, broken_by: Sequence[Sizes]) -> list[Sizes]:
-        """Sizes that break an assumption and that eager accepts; edge sizes and others each get their chance."""
+        """Sizes that break an assumption and that eager accepts; edge sizes and others each get their chance. Those
+        that break another one, too, come first: eager was asked about them, and they will be compared in any case."""
         edges = [s for s in broken_by if any(n <= 1 for n in s.values())]
         others = [s for s in broken_by if s not in edges]
         found: list[Sizes] = []
         for sort in (others, edges):
-            complete = (self._complete(sizes) for sizes in sort[:_SIZES_TRIED])
+            every = sorted(map(self._complete, sort), key=lambda sizes: not self._known.get(_key(sizes), False))
+            complete = every[:_SIZES_TRIED]
             found += itertools.islice((sizes for sizes in complete if self._eager_accepts(sizes)), _SIZES_WANTED)
         return found
 
@@ -176,7 +185,7 @@ class _Court:
         return complete
 
     def _eager_accepts(self, sizes: Sizes) -> bool:
-        key = tuple(sorted(sizes.items()))
+        key = _key(sizes)
         if key not in self._known:
             drawn = itertools.islice(draw(self._job, self._values, self._seed, [sizes]), _TRIES_PER_SIZE)
             self._known[key] = self._accepts_one(d.values for d in drawn if d.sizes == sizes)
@@ -226,10 +235,19 @@ class _Court:
         )
 
 
+def _key(sizes: Sizes) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(sizes.items()))
+
+
 def first_broken(graph: Graph, sizes: Sizes) -> SizeAssumption | None:
     """The first assumption with a place that these sizes break, if one does."""
     broken = (each for each in graph.assumptions if _is_broken(each, graph.size_symbols, sizes))
     return next((each for each in broken if each.place.where is not None), None)
+
+
+def goes_another_way(graph: Graph, sizes: Sizes) -> bool:
+    """Whether an installed library decides otherwise at these sizes than in the trace."""
+    return any(_is_broken(each, graph.size_symbols, sizes) for each in taken_by_libraries(graph))
 
 
 def _is_broken(assumption: SizeAssumption, symbols: Mapping[sympy.Symbol, FreeSize], sizes: Sizes) -> bool:
