@@ -59,7 +59,7 @@ def one_more_or_less(x):
 
 
 def test_the_count_of_a_chaotic_loop_goes_with_its_numbers():
-    numbers, count = until_high(X)
+    _, count = until_high(X)
     assert "round otherwise" in excused(until_high, [torch.rand(5, generator=CHANCE), count + 3])
 
 

@@ -773,6 +773,7 @@ def _long(n: int) -> Callable[[], Call]:
 _NEGATIVE = lambda: (torch.tensor([[-7, -13, -1, -25, -100, 5]]),)  # noqa: E731
 _X = lambda: (torch.randn(2, 6),)  # noqa: E731
 
+
 class Orbit(nn.Module):
     """Chaos, and a count beside it that has nothing to do with it."""
 

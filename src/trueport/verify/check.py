@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +41,6 @@ from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
-from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
@@ -58,6 +58,8 @@ _SEARCH_FROM = 12
 """From how many of the compared inputs the search sets out."""
 _AT_ONCE = 3
 """No input that is not needed takes more than this part of what is left."""
+_AT_A_TIME, _TOGETHER, _LIGHT = 8, 30_000, 10_000
+"""How many inputs are asked for in one go at the most, of how many bytes together, and of how many units each."""
 _GROWN = 4
 """Of how many free sizes it is seen how the work grows with them."""
 _DTYPE_OF_NOTHING = "the dtype of nothing"
@@ -286,7 +288,8 @@ class Check:
         enough = False
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         least = self.work.compared(0.0)
-        for candidate in self._worth_trying(drawn):
+        coming = _Coming(drawn)
+        for candidate in self._worth_trying(coming):
             if self.failed():
                 break
             cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
@@ -300,13 +303,36 @@ class Check:
                     break  # also for the smallest input
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
-            if (content := small_content(candidate.values)) is not None and content in tried:
+            if candidate.content in tried:
                 continue
-            tried.add(content)
+            tried.add(candidate.content)
             if self._is_late("some of the drawn inputs were not tried"):
                 break
+            if self.comparer.asks_ahead and not self.comparer.knows(candidate.values):
+                self._answer_ahead(candidate, coming, left, tried)
             left, needed = left - cost, needed - cost
             self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
+
+    def _answer_ahead(self, first: Drawn, coming: _Coming, left: float, tried: Collection[object]) -> None:
+        """Those that will be tried next, if nothing comes in between, are asked for in one go; but only small ones, of
+        which nothing is lost should one not be tried."""
+        chosen, seen, room = [first.values], {*tried}, _TOGETHER
+        most = min(_AT_A_TIME, self.budget.inputs - len(self.checked))
+        for candidate in itertools.chain([first], coming.ahead(2 * _AT_A_TIME)):
+            cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
+            if candidate.fallback or (candidate is not first and (cost > left / _AT_ONCE or candidate.content in seen)):
+                continue
+            room -= _bytes_of(candidate.values)
+            if len(chosen) >= most or self.work.compared() > left or cost > _LIGHT or room < 0:
+                break
+            if self.comparer.knows(candidate.values):
+                return  # something came in between
+            left -= cost
+            if candidate is not first:
+                chosen.append(candidate.values)
+                seen.add(candidate.content)
+        if len(chosen) > 1:
+            self.comparer.answer_ahead(chosen)
 
     def _is_late(self, what: str) -> bool:
         """By the clock, as a last resort. What is left out for that is told."""
@@ -478,3 +504,24 @@ class Check:
         for group in self.groups:
             if group.is_movable and not self._others_seen(group):
                 self.findings.extend(size_not_moved(name, (group.example,)) for name in group.names)
+
+
+class _Coming:
+    """What is drawn, one after the other, with a look at what comes next."""
+
+    def __init__(self, drawn: Iterator[Drawn]) -> None:
+        self._drawn, self._seen = drawn, deque[Drawn]()
+
+    def __iter__(self) -> Iterator[Drawn]:
+        return self
+
+    def __next__(self) -> Drawn:
+        return self._seen.popleft() if self._seen else next(self._drawn)
+
+    def ahead(self, count: int) -> list[Drawn]:
+        self._seen.extend(itertools.islice(self._drawn, max(0, count - len(self._seen))))
+        return list(itertools.islice(self._seen, count))
+
+
+def _bytes_of(values: Sequence[object]) -> int:
+    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))
