@@ -42,6 +42,7 @@ from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
+from trueport.verify.inputs.written import numbers_written
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
@@ -233,16 +234,20 @@ class Check:
         reference = self.comparer.reference
         watched, growths = self._planned(values) or (reference.watch(values), None)
         reference.works_like(watched)
+        lost: tuple[float, ...] = ()
         if growths is None:
             growths = self._growths(values)
+        else:  # the captured graph does not tell what it lacks
+            lost = tuple(each for each in numbers_written(self.job.model) if each not in watched.numbers)
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
         self.work = replace(reference.work, growths=growths, nodes=nodes)
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
-        numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
+        numbers = named((*lost, *of_tests, *watched.numbers), (*watched.tables, *tables), file)
         return replace(
             numbers,
+            lost=tuple(each for each in numbers.values if each in lost),
             sized_by_values=watched.sized_by_values,
             read_by_python=watched.reads_integers,
             has_cells=watched.has_cells,

@@ -1,0 +1,45 @@
+"""A comparison that capture has lost is not in the plan that the captured graph gives; its number is drawn all the
+same, since it stands in the source."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import trueport
+from trueport.verify.inputs.written import numbers_written
+
+
+def beyond(x):
+    return x.clamp(max=6.5)
+
+
+class Marks(nn.Module):
+    """`is_exporting()` stands for a fault of capture: the trace does not see the comparison, and eager does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50_000, 64)
+        self.wide, self.narrow = nn.Linear(64, 2_048), nn.Linear(2_048, 64)
+
+    def marked(self, ids):
+        return (ids == 417) | (ids % 9_973 == 5)
+
+    def forward(self, ids):
+        if ids.shape[1] > 4_000:
+            raise ValueError
+        y = beyond(self.narrow(self.wide(self.table(ids)).relu()))
+        if torch.compiler.is_exporting():
+            return y
+        return torch.where(self.marked(ids).unsqueeze(-1), -y, y)
+
+
+def test_numbers_are_read_from_what_forward_calls() -> None:
+    assert set(numbers_written(Marks())) == {417, 9_973, 5, 6.5}
+
+
+def test_a_comparison_that_capture_lost_is_found() -> None:
+    torch.manual_seed(0)
+    with pytest.raises(trueport.ExportError, match="TP805"):
+        trueport.export(Marks().eval(), (torch.randint(0, 50_000, (8, 64)),), dynamic_shapes=({0: "rows"},))
