@@ -44,7 +44,7 @@ class _Cell:
 
     def written(self) -> list[str]:
         now, before = self.items, self.before
-        if _untouched((self,)):
+        if _Untouched((self,))():
             return []
         if not isinstance(now, dict):
             return [] if _same_items(list(now), before) else [self.name]
@@ -100,6 +100,7 @@ class Snapshot:
         self._copy_parameters = sum(sizes.values()) <= SMALL_ENOUGH_TO_COPY
         for path, module in model.named_modules():
             self._module(module, f"{path}." if path else "")
+        self._untouched = _Untouched(self._cells)
         copied = self._copy_parameters
         self._gradients = [(p, p.grad.clone() if p.grad is not None and copied else p.grad) for p in model.parameters()]
 
@@ -108,7 +109,7 @@ class Snapshot:
         names: list[str] = []
         if not _unwritten(self.tensors):
             names += [tensor.name for tensor in self.tensors if tensor.was_written()]
-        if not _untouched(self._cells):
+        if not self._untouched():
             names += [name for cell in self._cells for name in cell.written()]
         return tuple(dict.fromkeys(name for name in names if name.rpartition(".")[2] not in _BOOKKEEPING))
 
@@ -119,7 +120,7 @@ class Snapshot:
         for who makes many calls, and asks closely after the last. To compare them all takes as long as many a call.
         """
         with outside_all_modes():
-            return not (_untouched(self._cells) and _unwritten(self.tensors, closely))
+            return not (self._untouched() and _unwritten(self.tensors, closely))
 
     def countable(self) -> dict[str, Any]:
         """What is now in plain attributes, and how long the lists and dicts are: what a count of the calls shows in."""
@@ -139,7 +140,7 @@ class Snapshot:
     def put_back(self) -> None:
         """Make the model what it was. A mode that watches the model does not see it."""
         with outside_all_modes():
-            if not _untouched(self._cells):
+            if not self._untouched():
                 for cell in self._cells:
                     cell.put_back()
             self.put_back_gradients()
@@ -199,15 +200,23 @@ class Snapshot:
                 self._look(item, f"{name}.{key}", "attribute")
 
 
-def _untouched(cells: Sequence[_Cell]) -> bool:
-    """The answer after nearly every call, and a model has thousands of cells: so all of them in one go."""
-    now, before = [cell.items for cell in cells], [cell.before for cell in cells]
-    held, was = ([each for each in side if isinstance(each, dict)] for side in (now, before))
-    return (
-        list(map(len, now)) == list(map(len, before))
-        and all(map(is_, chain.from_iterable(now), chain.from_iterable(before)))
-        and all(map(is_, _values(held), _values(was)))
-    )
+class _Untouched:
+    """Whether cells hold what they held. That is the answer after nearly every call, and a model has thousands of
+    cells: so all of them in one go, against lists that were made once."""
+
+    def __init__(self, cells: Sequence[_Cell]) -> None:
+        self._now = [cell.items for cell in cells]
+        self._held = [items for items in self._now if isinstance(items, dict)]
+        self._lengths = [len(cell.before) for cell in cells]
+        self._entries = list(chain.from_iterable(cell.before for cell in cells))
+        self._values = list(_values(cell.before for cell in cells if isinstance(cell.items, dict)))
+
+    def __call__(self) -> bool:
+        return (
+            list(map(len, self._now)) == self._lengths
+            and all(map(is_, chain.from_iterable(self._now), self._entries))
+            and all(map(is_, _values(self._held), self._values))
+        )
 
 
 def _values(dicts: Iterable[dict[Any, Any]]) -> Iterator[Any]:

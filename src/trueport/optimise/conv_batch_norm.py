@@ -13,6 +13,9 @@ from trueport.optimise.base import NodeByNode, Rule
 from trueport.optimise.edits import become, given, graph_of, has_one_reader, maker, new_constant, number, tensor_of
 from trueport.optimise.weights import ComputedWeight, computed
 
+_PIECE = 1 << 16
+"""Elements that are widened at once: as many as a cache holds, where the whole would be fetched from memory thrice."""
+
 
 class ConvBatchNorm(NodeByNode):
     """Makes one convolution of a convolution and the norm behind it.
@@ -90,7 +93,14 @@ class _Joined:
         weight, *norm = given
         sizes = [1, -1] if self._transposed else [-1, 1]
         factor = self.factor(norm).reshape([*sizes, *[1] * (weight.ndim - 2)])
-        return (weight.to(torch.float64) * factor).to(weight.dtype)
+        made = torch.empty_like(weight)
+        if weight.is_meta:  # only its sizes are asked for
+            return made
+        rows = max(1, _PIECE * len(weight) // max(weight.numel(), 1))
+        for at in range(0, len(weight), rows):
+            by = factor if self._transposed else factor[at : at + rows]
+            made[at : at + rows] = weight[at : at + rows].to(torch.float64) * by
+        return made
 
     def bias(self, given: Sequence[torch.Tensor]) -> torch.Tensor:
         *before, scale, shift, mean, variance = given

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import linecache
-from functools import lru_cache
+
+from trueport.source.functions import function_at
 
 _CHANGING = frozenset(
     "append appendleft extend extendleft insert pop popleft popitem remove discard clear update setdefault add sort"
     " reverse __setitem__".split()
 )
 _TELLING = frozenset(("log", "logger", "logging", "warnings"))
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def line_that_writes(file: str, first_line: int, attribute: str) -> int | None:
@@ -20,7 +19,7 @@ def line_that_writes(file: str, first_line: int, attribute: str) -> int | None:
     Written is what is assigned (`self.n += 1`, `y, self.h = …`, `setattr(self, "n", 1)`), an item of it that is
     (`self.cache[k] = v`), and a list, set or dict on which something is called that changes it (`self.seen.append(x)`).
     """
-    function = _functions("".join(linecache.getlines(file))).get(first_line)
+    function = function_at(file, first_line)
     if function is None:
         return None
     lines = [node.lineno for node in ast.walk(function) if isinstance(node, ast.expr) and _writes(node, attribute)]
@@ -32,7 +31,7 @@ def line_that_reads(file: str, first_line: int, attribute: str) -> int | None:
 
     `self.n += 1`, `self.n = self.n + 1` and `self.seen.append(x)` read it for its own sake; printing changes nothing.
     """
-    function = _functions("".join(linecache.getlines(file))).get(first_line)
+    function = function_at(file, first_line)
     if function is None:
         return None
     excused: set[ast.AST] = set()
@@ -81,18 +80,3 @@ def _is_of(container: ast.expr, attribute: str) -> bool:
     while isinstance(container, ast.Subscript):
         container = container.value
     return isinstance(container, ast.Attribute) and container.attr == attribute
-
-
-@lru_cache(maxsize=16)
-def _functions(source: str) -> dict[int, Function]:
-    """By the line that a code object begins on: that of its first decorator, if it has one."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return {}
-    found: dict[int, Function] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, Function):
-            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
-            found.setdefault(min([node.lineno, *(d.lineno for d in decorators)]), node)
-    return found

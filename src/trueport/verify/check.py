@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,8 +41,8 @@ from trueport.verify.inputs.draw import Drawn, Room, asked_for, draw
 from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
-from trueport.verify.inputs.values import small_content
 from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
+from trueport.verify.inputs.written import numbers_written
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
@@ -58,6 +59,8 @@ _SEARCH_FROM = 12
 """From how many of the compared inputs the search sets out."""
 _AT_ONCE = 3
 """No input that is not needed takes more than this part of what is left."""
+_AT_A_TIME, _TOGETHER, _LIGHT = 8, 30_000, 10_000
+"""How many inputs are asked for in one go at the most, of how many bytes together, and of how many units each."""
 _GROWN = 4
 """Of how many free sizes it is seen how the work grows with them."""
 _DTYPE_OF_NOTHING = "the dtype of nothing"
@@ -232,16 +235,20 @@ class Check:
         reference = self.comparer.reference
         watched, growths = self._planned(values) or (reference.watch(values), None)
         reference.works_like(watched)
+        lost: tuple[float, ...] = ()
         if growths is None:
             growths = self._growths(values)
+        else:  # the captured graph does not tell what it lacks
+            lost = tuple(each for each in numbers_written(self.job.model) if each not in watched.numbers)
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
         self.work = replace(reference.work, growths=growths, nodes=nodes)
         of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
-        numbers = named((*of_tests, *watched.numbers), (*watched.tables, *tables), file)
+        numbers = named((*lost, *of_tests, *watched.numbers), (*watched.tables, *tables), file)
         return replace(
             numbers,
+            lost=tuple(each for each in numbers.values if each in lost),
             sized_by_values=watched.sized_by_values,
             read_by_python=watched.reads_integers,
             has_cells=watched.has_cells,
@@ -287,7 +294,8 @@ class Check:
         enough = False
         self.planned = max(at_least, min(self.budget.inputs, int(left / self.work.compared())))
         least = self.work.compared(0.0)
-        for candidate in self._worth_trying(drawn):
+        coming = _Coming(drawn)
+        for candidate in self._worth_trying(coming):
             if self.failed():
                 break
             cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
@@ -301,13 +309,36 @@ class Check:
                     break  # also for the smallest input
                 if cost > left / _AT_ONCE:
                     continue  # too large for this model
-            if (content := small_content(candidate.values)) is not None and content in tried:
+            if candidate.content in tried:
                 continue
-            tried.add(content)
+            tried.add(candidate.content)
             if self._is_late("some of the drawn inputs were not tried"):
                 break
+            if self.comparer.asks_ahead and not self.comparer.knows(candidate.values):
+                self._answer_ahead(candidate, coming, left, tried)
             left, needed = left - cost, needed - cost
             self.compare_on(Candidate(candidate.values, candidate.sizes), candidate.family)
+
+    def _answer_ahead(self, first: Drawn, coming: _Coming, left: float, tried: Collection[object]) -> None:
+        """Those that will be tried next, if nothing comes in between, are asked for in one go; but only small ones, of
+        which nothing is lost should one not be tried."""
+        chosen, seen, room = [first.values], {*tried}, _TOGETHER
+        most = min(_AT_A_TIME, self.budget.inputs - len(self.checked))
+        for candidate in itertools.chain([first], coming.ahead(2 * _AT_A_TIME)):
+            cost = self.work.compared(candidate.share, ratios_of(self.groups, candidate.sizes))
+            if candidate.fallback or (candidate is not first and (cost > left / _AT_ONCE or candidate.content in seen)):
+                continue
+            room -= _bytes_of(candidate.values)
+            if len(chosen) >= most or self.work.compared() > left or cost > _LIGHT or room < 0:
+                break
+            if self.comparer.knows(candidate.values):
+                return  # something came in between
+            left -= cost
+            if candidate is not first:
+                chosen.append(candidate.values)
+                seen.add(candidate.content)
+        if len(chosen) > 1:
+            self.comparer.answer_ahead(chosen)
 
     def _is_late(self, what: str) -> bool:
         """By the clock, as a last resort. What is left out for that is told."""
@@ -479,3 +510,24 @@ class Check:
         for group in self.groups:
             if group.is_movable and not self._others_seen(group):
                 self.findings.extend(size_not_moved(name, (group.example,)) for name in group.names)
+
+
+class _Coming:
+    """What is drawn, one after the other, with a look at what comes next."""
+
+    def __init__(self, drawn: Iterator[Drawn]) -> None:
+        self._drawn, self._seen = drawn, deque[Drawn]()
+
+    def __iter__(self) -> Iterator[Drawn]:
+        return self
+
+    def __next__(self) -> Drawn:
+        return self._seen.popleft() if self._seen else next(self._drawn)
+
+    def ahead(self, count: int) -> list[Drawn]:
+        self._seen.extend(itertools.islice(self._drawn, max(0, count - len(self._seen))))
+        return list(itertools.islice(self._seen, count))
+
+
+def _bytes_of(values: Sequence[object]) -> int:
+    return sum(value.numel() * value.element_size() for value in values if isinstance(value, torch.Tensor))

@@ -70,6 +70,10 @@ class Site:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def __hash__(self) -> int:
+        """Of what tells places apart mostly: every test of every run looks its place up."""
+        return hash((self.line, self.column, self.file))
+
 
 class Watcher(Protocol):
     """Who is told. Tests are measured on a stack: each call takes off what lies above `mark` and puts one item on."""

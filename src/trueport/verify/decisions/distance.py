@@ -18,6 +18,8 @@ _LARGEST = 1e30
 _TINY = 1e-12
 """What is equal is this far from being unequal, lest the distance of a test that fails be zero."""
 _MOST_ELEMENTS = 1 << 20
+_TURNED = {"eq": False, "ne": True, "lt": False, "ge": True, "gt": False, "le": True}
+"""Comparisons, and whether each is another one negated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,8 @@ def of_comparison(word: str, left: Any, right: Any) -> Distance | None:
         return _of_membership(word, left, right)
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
         return _of_sequences(word, left, right)
-    this, that = _single(left), _single(right)
-    if this is not None and that is not None:
-        return _of_numbers(word, this, that)
+    if (pair := of_numbers(word, left, right)) is not None:
+        return Distance(*(torch.tensor(far, dtype=torch.float64) for far in pair))
     one, other = _number(left), _number(right)
     if one is None or other is None or max(one.numel(), other.numel()) > _MOST_ELEMENTS:
         return None
@@ -92,21 +93,21 @@ def _single(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _of_numbers(word: str, left: float, right: float) -> Distance | None:
-    """The same without tensors on the way, since most tests are of two numbers, and a search makes thousands."""
-    gap = max(-_LARGEST, min(left - right, _LARGEST))
+def of_numbers(word: str, left: Any, right: Any) -> tuple[float, float] | None:
+    """The same of two numbers, without tensors on the way: most tests are that, and a search makes thousands. None
+    where one of them is something else."""
+    if word not in _TURNED or (this := _single(left)) is None or (that := _single(right)) is None:
+        return None
+    gap = max(-_LARGEST, min(this - that, _LARGEST))
     size = max(abs(gap), _TINY)
     match word:
         case "eq" | "ne":
             pair = (abs(gap), 1.0 if gap == 0 else 0.0)
         case "lt" | "ge":
             pair = (0.0, size) if gap < 0 else (size, 0.0)
-        case "gt" | "le":
-            pair = (0.0, size) if gap > 0 else (size, 0.0)
         case _:
-            return None
-    distance = Distance(*(torch.tensor(far, dtype=torch.float64) for far in pair))
-    return negated(distance) if word in ("ne", "ge", "le") else distance
+            pair = (0.0, size) if gap > 0 else (size, 0.0)
+    return (pair[1], pair[0]) if _TURNED[word] else pair
 
 
 def _of_membership(word: str, item: Any, container: Any) -> Distance | None:

@@ -157,7 +157,7 @@ class Search:
                 climb.idle = 0
 
     def _is_new(self, trail: Trail) -> bool:
-        return any(goal in trail.ways for goal in self._tally.goals())
+        return any(map(self._tally.is_goal, trail.ways))
 
     def _other_constants(self) -> list[float]:
         """The numbers of all tests, if they are few."""

@@ -121,6 +121,10 @@ class Tally:
         every = [(decision.site, way) for decision in self.decisions() for way in range(len(decision.counts))]
         return [(site, way) for site, way in every if way not in site.raising and self.told((site, way)) < _ENOUGH]
 
+    def is_goal(self, goal: Goal) -> bool:
+        """Of a way that was taken: whether it is one of those."""
+        return self.told(goal) < _ENOUGH and goal[0] in self._counts and self.counts(goal[0])
+
     def told(self, goal: Goal) -> int:
         """How many telling inputs took this way."""
         return self._told.get(goal, 0)

@@ -12,7 +12,7 @@ import torch
 from trueport.errors import Unwinding
 from trueport.rewrite.running.probe_runtime import WATCH, DecisionKind, Site
 from trueport.torch_internals import UnseenByModes
-from trueport.verify.decisions.distance import Distance, negated, of_comparison
+from trueport.verify.decisions.distance import Distance, negated, of_comparison, of_numbers
 from trueport.verify.decisions.provenance import Provenance
 
 Way: TypeAlias = int
@@ -118,7 +118,10 @@ class _Follower:
         if self.guides:
             with UnseenByModes():
                 del self._stack[mark:]
-                self._push(of_comparison(word, left, right))
+                if (pair := of_numbers(word, left, right)) is not None:
+                    self._stack.append(((0, pair[0]), (0, pair[1])))
+                else:
+                    self._push(of_comparison(word, left, right))
 
     def joined(self, mark: int, word: str, count: int) -> None:
         parts = self._stack[mark:]

@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 
 from trueport.load.job import Job, Leaf
-from trueport.verify.inputs.offsets import in_order
+from trueport.verify.inputs.offsets import in_order, offsets_among
 from trueport.verify.inputs.sizes import Group
 from trueport.verify.inputs.values import Family, draw_tensor, is_integer
 
@@ -83,6 +83,7 @@ class Mover:
     ) -> None:
         """`constants` are the numbers of the test itself, `others` those of tests that may lead to it."""
         self._leaves = job.leaves
+        self._offsets = offsets_among(job.leaves)
         self._groups = groups
         self._own = frozenset(constants)
         self._constants = sorted({*constants, *others}, key=lambda c: (abs(c), c))
@@ -156,7 +157,7 @@ class Mover:
         for at in self._movable if move.leaf is None else [move.leaf]:
             values[at] = _changed(self._leaves[at], values[at], move)
         same = all(one is other for one, other in zip(values, base.values, strict=True))
-        return None if same else Candidate(in_order(self._leaves, values), base.sizes)
+        return None if same else Candidate(in_order(self._leaves, values, self._offsets), base.sizes)
 
     def _resized(self, move: Move, base: Candidate) -> Candidate | None:
         group, size = self._groups[move.group], int(move.amount)

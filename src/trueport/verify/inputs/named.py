@@ -38,6 +38,8 @@ class Named:
     sizes: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     """How many rows each table has that something looks up."""
+    lost: tuple[float, ...] = ()
+    """Those of the values that the code names and the captured graph does not: they come first."""
     sized_by_values: bool = False
     """Whether an integer may be the size of something."""
     read_by_python: bool = False
@@ -61,7 +63,8 @@ class Named:
     def indices(self) -> tuple[int, ...]:
         """The last row of each table, counted from either end; the whole numbers, and one step to both sides."""
         whole = [int(value) for value in self.steps if value == int(value)]
-        return tuple(dict.fromkeys([*(rows - 1 for rows in self.rows), -1, *_ROUNDS, *whole]))
+        first = [int(value) for value in self.lost if value == int(value)]
+        return tuple(dict.fromkeys([*first, *(rows - 1 for rows in self.rows), -1, *_ROUNDS, *whole]))
 
     @property
     def lengths(self) -> tuple[int, ...]:

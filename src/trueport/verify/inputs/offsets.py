@@ -20,19 +20,29 @@ def like_offsets(example: object) -> bool:
     return bool((starts == 0).all()) and bool((example.diff() >= 0).all()) and bool((ends > 1).any())
 
 
-def in_order(leaves: Sequence[Leaf], values: Sequence[object]) -> tuple[object, ...]:
-    """The values, with all offsets in order and within the input that they are of.
+def offsets_among(leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """Which of them are offsets. An example of 0, 1, 2, ... is more likely one of positions, or indices."""
+    return tuple(
+        at
+        for at, leaf in enumerate(leaves)
+        if leaf.is_input
+        and isinstance(leaf.value, torch.Tensor)
+        and like_offsets(leaf.value)
+        and not bool((leaf.value.diff() == 1).all())
+    )
 
-    An example of 0, 1, 2, ... is more likely one of positions, or indices, and is left alone.
-    """
+
+def in_order(
+    leaves: Sequence[Leaf], values: Sequence[object], offsets: Sequence[int] | None = None
+) -> tuple[object, ...]:
+    """The values, with all offsets in order and within the input that they are of. `offsets` are their places, where
+    they are known."""
     kept = list(values)
-    for at, leaf in enumerate(leaves):
-        example, value = leaf.value, values[at]
-        if not (leaf.is_input and like_offsets(example) and isinstance(value, torch.Tensor) and value.numel()):
+    for at in offsets_among(leaves) if offsets is None else offsets:
+        example, value = leaves[at].value, values[at]
+        if not (isinstance(value, torch.Tensor) and value.numel()):
             continue
         assert isinstance(example, torch.Tensor)
-        if bool((example.diff() == 1).all()):
-            continue
         others = [pair for other, pair in enumerate(zip(leaves, values, strict=True)) if other != at]
         ordered = _within(value, *_end(others, example.dim() - 1, int(example.max())))
         kept[at] = value if torch.equal(ordered, value) else ordered

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
+import numpy as np
 import torch
 
 from trueport.verify.runtime.tensors import RuntimeValue, TensorData, as_pairs, dtype_name, to_torch
@@ -36,7 +38,7 @@ class Tolerance:
     def allowed(self, expected: torch.Tensor) -> torch.Tensor:
         """The largest acceptable error of each element (float64 in, float64 out)."""
         magnitude = torch.where(expected.isfinite(), expected.abs(), 0.0)
-        return self.relative * magnitude + (self.of_scale * _scale(magnitude) + self.absolute)
+        return self.relative * magnitude + (self.of_scale * scale_of(magnitude) + self.absolute)
 
     def __str__(self) -> str:
         return f"{self.relative:g} of the value + {self.of_scale:g} of the tensor's scale + {self.absolute:g}"
@@ -245,13 +247,18 @@ def _judge_floats(
 
 
 def _agreed(precise: torch.Tensor, given: torch.Tensor, tolerance: Tolerance) -> Judgement | None:
-    """The answer to nearly every question, in few steps: all of it is finite and close enough. None for any other."""
-    error = (precise - given).abs().reshape(-1)
+    """The answer to nearly every question, in few steps: all of it is finite and close enough. None for any other.
+
+    By numpy, whose steps on few elements take half as long as torch's.
+    """
+    ours, theirs = precise.numpy().reshape(-1), given.numpy().reshape(-1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(ours - theirs)
     at = int(error.argmax())
     worst = float(error[at])
     if not math.isfinite(worst):
         return None
-    magnitude = precise.abs().reshape(-1)
+    magnitude = np.abs(ours)
     everywhere = tolerance.of_scale * _scale(magnitude) + tolerance.absolute
     if worst > everywhere and bool((error > tolerance.relative * magnitude + everywhere).any()):
         return None
@@ -268,15 +275,17 @@ def as_float64(tensor: torch.Tensor) -> torch.Tensor:
 
 def scale_of(tensor: torch.Tensor) -> float:
     """Of a tensor in float64."""
-    return _scale(torch.where(tensor.isfinite(), tensor.abs(), 0.0))
+    return _scale(torch.where(tensor.isfinite(), tensor.abs(), 0.0).detach().numpy().reshape(-1))
 
 
-def _scale(magnitude: torch.Tensor) -> float:
+def _scale(magnitude: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     """The largest magnitude that is not an outlier. Zeros (a ReLU makes many) do not count towards the median."""
     present = magnitude[magnitude > 0]
-    if not present.numel():
+    if not present.size:
         return 0.0
-    return float(present[present <= _OUTLIER * present.median()].max())
+    middle = (present.size - 1) // 2
+    median = np.partition(present, middle)[middle]
+    return float(present[present <= _OUTLIER * median].max())
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -88,12 +88,18 @@ class Models:
         return {"outputs": described}, [tensor[2] for output in outputs for tensor in output["tensors"]]
 
     def run_once(self, header: Header, blobs: list[bytes]) -> tuple[Header, list[Blob]]:
-        """A small model that is not kept, on several inputs: one answer for each, which may be a refusal."""
-        session = self.session(blobs[0], header)
+        """A small model that is not kept, on several inputs."""
+        return self.each(self.session(blobs[0], header), header["runs"], blobs[1:])
+
+    def run_each(self, header: Header, blobs: list[bytes]) -> tuple[Header, list[Blob]]:
+        return self.each(self.sessions[header["session"]], header["runs"], blobs)
+
+    def each(self, session: Any, runs: list[Any], blobs: list[bytes]) -> tuple[Header, list[Blob]]:
+        """One answer for each input, which may be a refusal."""
         answers: list[Header] = []
         found: list[Blob] = []
-        at = 1
-        for feeds in header["runs"]:
+        at = 0
+        for feeds in runs:
             try:
                 result, outputs = self.run_session(session, feeds, blobs[at : at + len(feeds)])
                 answers.append(result)
@@ -209,8 +215,9 @@ def send(target: BinaryIO, header: Header, blobs: Sequence[Blob] = ()) -> None:
 
 def answer(models: Models, header: Header, blobs: list[bytes]) -> tuple[Header, list[Blob]]:
     try:
-        if header["do"] in ("run", "run once"):
-            result, outputs = models.run(header, blobs) if header["do"] == "run" else models.run_once(header, blobs)
+        runs = {"run": models.run, "run each": models.run_each, "run once": models.run_once}.get(header["do"])
+        if runs is not None:
+            result, outputs = runs(header, blobs)
             return {"ok": True, **result}, outputs
         return {"ok": True, **(models.load(header) if header["do"] == "load" else models.unload(header))}, []
     except Refusal as refusal:

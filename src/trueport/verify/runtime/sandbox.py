@@ -16,7 +16,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -98,19 +98,34 @@ class LoadedModel:
 
     def run(self, feeds: Mapping[str, TensorData], seconds: float | None = None) -> dict[str, RuntimeValue]:
         """Every output by name. Raises WorkerFailure."""
-        with self._worker.lock:
-            if self._generation != self._worker.generation or not self._worker.is_running:
-                self._load()
+        with self._ready():
             header, blobs = self._worker.ask(
-                {
-                    "do": "run",
-                    "session": self._number,
-                    "feeds": [[name, value.element_type, value.shape] for name, value in feeds.items()],
-                },
+                {"do": "run", "session": self._number, "feeds": _described(feeds)},
                 [value.data for value in feeds.values()],
                 seconds=self._limits.run_seconds if seconds is None else seconds,
             )
         return _outputs(header["outputs"], iter(blobs))
+
+    def run_each(
+        self, inputs: Sequence[Mapping[str, TensorData]], seconds: float
+    ) -> list[dict[str, RuntimeValue] | WorkerFailure]:
+        """Several inputs in one go: for each its outputs by name, or why it was refused. Raises WorkerFailure where the
+        process ends or hangs on the way, on whichever of them."""
+        with self._ready():
+            header, blobs = self._worker.ask(
+                {"do": "run each", "session": self._number, "runs": [_described(feeds) for feeds in inputs]},
+                [value.data for feeds in inputs for value in feeds.values()],
+                seconds=seconds,
+            )
+        return _answers(header, blobs)
+
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """The worker for us alone, with the model in it."""
+        with self._worker.lock:
+            if self._generation != self._worker.generation or not self._worker.is_running:
+                self._load()
+            yield
 
     def close(self) -> None:
         with self._worker.lock:
@@ -179,18 +194,12 @@ class Worker:
                 "optimisation": Optimisation.ALL.value,
                 "threads": 1,
                 "memory": limits.memory_bytes,
-                "runs": [[[name, each.element_type, each.shape] for name, each in feeds.items()] for feeds in inputs],
+                "runs": [_described(feeds) for feeds in inputs],
             },
             [model, *(each.data for feeds in inputs for each in feeds.values())],
             seconds=limits.run_seconds,
         )
-        remaining = iter(blobs)
-        return [
-            _outputs(run["outputs"], remaining)
-            if "outputs" in run
-            else WorkerFailure(FailureKind(run["kind"]), run["detail"])
-            for run in header["runs"]
-        ]
+        return _answers(header, blobs)
 
     def next_number(self) -> int:
         with self.lock:
@@ -315,6 +324,21 @@ class _Patience:
     def _stop(self) -> None:
         self.is_over = True
         _kill(self._process)
+
+
+def _described(feeds: Mapping[str, TensorData]) -> list[list[Any]]:
+    return [[name, value.element_type, value.shape] for name, value in feeds.items()]
+
+
+def _answers(header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[dict[str, RuntimeValue] | WorkerFailure]:
+    """Of several runs."""
+    remaining = iter(blobs)
+    return [
+        _outputs(run["outputs"], remaining)
+        if "outputs" in run
+        else WorkerFailure(FailureKind(run["kind"]), run["detail"])
+        for run in header["runs"]
+    ]
 
 
 def _outputs(described: Sequence[Mapping[str, Any]], blobs: Iterator[bytes]) -> dict[str, RuntimeValue]:
