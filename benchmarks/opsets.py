@@ -1,7 +1,8 @@
 """`python -m benchmarks.opsets`: every shared case in every opset, in the installed runtime and in older releases.
 
-A model is captured once and lowered to each opset. A file is faithful if it loads and gives what eager gave on all
-calls; an opset that cannot say a model must refuse it with the operator, the line and the lowest opset that can.
+A model is captured once, lowered to each opset, and goes through all passes. A file is faithful if it loads and gives
+what eager gave on all calls; an opset that cannot say a model must refuse it with the operator, the line and the lowest
+opset that can.
 `--kernels` prints, for each release, the newest opset of which it has a kernel for every operator that we write.
 """
 
@@ -36,6 +37,8 @@ from trueport.lower.lower import lower
 from trueport.lower.opsets import LOWEST, highest
 from trueport.lower.runtimes import MEASURED, loaded_by
 from trueport.lower.write import write
+from trueport.optimise.names import NAMES
+from trueport.optimise.sequence import optimise
 
 RELEASES = ("1.17", "1.20", "1.23")
 INSTALLED = "installed"
@@ -101,6 +104,7 @@ def _write(case: case_files.Case, folder: Path, opsets: Sequence[int]) -> Iterat
         if lowered.model is None:
             yield Row(name, opset, "", "refused", _told([found for found in lowered.diagnostics if found.is_error]))
             continue
+        optimise(lowered.model, NAMES)
         own = folder / str(opset) / name
         own.mkdir(parents=True)
         write(lowered.model, own / "model.onnx")

@@ -12,7 +12,7 @@ import torch
 from trueport.lower.passes.graphs import every_graph
 from trueport.lower.weights import WeightTensor
 from trueport.optimise.base import Pass
-from trueport.optimise.edits import new_constant, remove, tensor_of
+from trueport.optimise.edits import new_constant, tensor_of
 
 NAMED_BELOW = 1 << 16
 """Bytes below which a weight of the model keeps its own name, though another one is equal."""
@@ -39,8 +39,8 @@ class LiftedConstants(Pass):
 
 
 def _lifted(graph: ir.Graph) -> int:
-    """Case 1."""
-    count = 0
+    """Case 1. The nodes leave the graph together, since it looks at all of its outputs each time."""
+    lifted: list[ir.Node] = []
     for node in graph:
         if node.op_type != "Constant" or node.domain or node.outputs[0].is_graph_output():
             continue
@@ -51,9 +51,9 @@ def _lifted(graph: ir.Graph) -> int:
         constant = new_constant(graph, name, tensor)
         constant.metadata_props.update(output.metadata_props)
         output.replace_all_uses_with(constant)
-        remove(node)
-        count += 1
-    return count
+        lifted.append(node)
+    graph.remove(lifted)
+    return len(lifted)
 
 
 def _shared(graph: ir.Graph, known: ChainMap[object, list[ir.Value]]) -> int:

@@ -9,10 +9,16 @@ import onnx_ir as ir
 
 from trueport.lower.weights import WeightTensor
 
+_HOLDING = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""The operators of the standard domain that have graphs inside. Passes go through all nodes many times: attributes of
+the others are not looked at."""
+
 
 def every_graph(graph: ir.Graph) -> Iterator[ir.Graph]:
     yield graph
     for node in graph:
+        if node.op_type not in _HOLDING and not node.domain:
+            continue
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 yield from every_graph(attribute.as_graph())

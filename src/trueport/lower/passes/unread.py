@@ -22,12 +22,19 @@ def without_unread(model: ir.Model) -> set[str]:
 
 
 def _taken_out(graph: ir.Graph) -> Iterator[str]:
-    """From the last node to the first: what only an unread node reads is unread too."""
+    """From the last node to the first: what only an unread node reads is unread too.
+
+    They leave the graph together: it looks at all of its outputs each time, and a decoder has two for each layer.
+    """
+    unread: list[ir.Node] = []
     for node in reversed(list(graph)):
         if not any(output.is_graph_output() or output.uses() for output in node.outputs):
             yield from (output.name for output in node.outputs if output.name)
-            graph.remove(node, safe=True)
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+            unread.append(node)
             continue
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 yield from _taken_out(attribute.as_graph())
+    graph.remove(unread)
