@@ -13,6 +13,8 @@ Interval = tuple[sympy.Expr, sympy.Expr]
 """The smallest and the largest integer that a symbol can be."""
 Bounds = Mapping[sympy.Symbol, Interval]
 
+Equations = Mapping[sympy.Expr, sympy.Expr]
+
 _ANYTHING: Interval = (-sympy.oo, sympy.oo)
 
 
@@ -25,6 +27,16 @@ def narrowed(bounds: Bounds, fact: sympy.Basic) -> Bounds:
             before = found.get(symbol, _ANYTHING)
             found[symbol] = (sympy.Max(low, before[0]), sympy.Min(high, before[1]))
     return found
+
+
+def opposite(fact: sympy.Basic) -> sympy.Basic:
+    """Where it fails: `a or b` fails where both do."""
+    return sympy.to_nnf(sympy.Not(fact), simplify=False)
+
+
+def equal_where(fact: sympy.Basic) -> Equations:
+    """What can be put in the place of what, where a fact holds."""
+    return {part.lhs: part.rhs for part in sympy.And.make_args(fact) if isinstance(part, sympy.Eq)}
 
 
 def settled(bounds: Bounds, test: sympy.Basic) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -78,17 +78,25 @@ def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
             continue
         for degree in (*DEGREES, None):
             for shape in shapes:
-                size_of = {
-                    each: shape[-2:] if isinstance(found.arguments[each], tuple) else shape[-1]
-                    for each in ("img_size", "image_size", "input_size")
-                    if each in found.arguments
-                }
+                size_of = _sizes_of_pictures(found.arguments, shape)
                 yield f"made smaller by {degree}", partial(found.again, degree, **size_of), shape
     for given in options:
         for shape in (*shapes, (channels, *usual)):
             yield f"{given}", partial(make, name, **given), shape
         if library == "torchvision":
             yield f"{given}", partial(make, name, **given), (channels, 16, *usual)
+
+
+def _sizes_of_pictures(arguments: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """What a class wants to be told of the pictures beforehand."""
+    *frames, height, width = shape[1:]
+    told = dict.fromkeys(("img_size", "image_size", "input_size", "spatial_size"), (height, width))
+    told |= {"temporal_size": tuple(frames)}
+    return {
+        name: size if isinstance(arguments[name], tuple) else size[0]
+        for name, size in told.items()
+        if name in arguments and size
+    }
 
 
 def _usual_shape(library: str, name: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "granite_speech5_encoder": {"context_size": 16},
     "blip-2": {"image_token_index": 100},  # None, and then no picture is looked for
     "esm": {"pad_token_id": 1, "mask_token_id": 3, "vocab_size": 33},  # left to the checkpoint
+    "timm_backbone": {"backbone": "resnet18"},  # left to the checkpoint
     "step3p7": {"text_config": {"sliding_window": 4}},  # left to the checkpoint
     "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2}},  # no default
     "fun_asr_nano": {"adaptor_config": {"intermediate_size": 16}},  # a quarter of the text's width

@@ -20,6 +20,8 @@ from trueport.zoo.shrinking import smaller
 
 BLOCKS = 2
 """Of each stage."""
+COUNTS = ("d", "num_modules", "block_config", "stages_repeats", "repeats", "blocks")
+"""What libraries of pictures also call a number of blocks, or several of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +86,8 @@ def _small(name: str, value: Any, degree: int) -> Any:
             return type(value)(stage[:BLOCKS] for stage in value)
         if any(dataclasses.is_dataclass(item) for item in value):
             return type(value)(_small(name, item, degree) for item in value)
-    if name in ("d", "num_modules") and type(value) is int:
+    if name in COUNTS and type(value) is int:
         return min(value, BLOCKS)
+    if name in COUNTS and isinstance(value, list | tuple) and all(type(item) is int for item in value):
+        return type(value)(min(item, BLOCKS) for item in value)
     return smaller(name, value, degree)

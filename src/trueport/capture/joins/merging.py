@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 
 from trueport.capture.containers.dicts import TracedDict, joined_entries
@@ -25,12 +26,13 @@ from trueport.capture.values.chosen import Chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import ONE_LIST, Length, ListKind
 from trueport.capture.values.stores import ContainerChange, keys_differ
-from trueport.graph.regions import Number, Value, symbols_of
+from trueport.graph.regions import Number, Size, Value, symbols_of
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
 from trueport.load.trees import container_of
 from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
+from trueport.torch_internals.bounds import Equations, equal_where, opposite
 from trueport.torch_internals.symbolic import plain_number, statement_of
 
 
@@ -82,7 +84,7 @@ class Merging(MeetingWays):
             case kinds.NumberKind() as kind:
                 return self._number(kind, then, orelse)
             case kinds.TensorKind() as kind:
-                return self._tensor(kind, then, orelse)
+                return self._tensor(self._with_sizes(kind, *both), then, orelse)
             case kinds.Optional():
                 return self._maybe(then, orelse, name)
             case kinds.Choice() as kind:
@@ -143,6 +145,16 @@ class Merging(MeetingWays):
         return self._truth if then else torch.sym_not(self._truth)
 
     # --- tensors
+
+    def _with_sizes(self, kind: kinds.TensorKind, then: kinds.Kind, orelse: kinds.Kind) -> kinds.TensorKind:
+        """Sizes that differ, and are the same for all that: `if x.shape[0] != 8: x = resized(x, 8)`."""
+        said = None if None not in kind.sizes else statement_of(self.test)
+        if said is None or not isinstance(then, kinds.TensorKind) or not isinstance(orelse, kinds.TensorKind):
+            return kind
+        one, other = equal_where(said), equal_where(opposite(said))
+        sides = zip(kind.sizes, then.sizes, orelse.sizes, strict=True)
+        sizes = (known if known is not None else _common(a, b, one, other) for known, a, b in sides)
+        return replace(kind, sizes=tuple(sizes))
 
     def _tensor(self, kind: kinds.TensorKind, then: Any, orelse: Any) -> Any:
         if kind.held is not None:
@@ -292,3 +304,13 @@ def _both(then: Sequence[Any], orelse: Sequence[Any], key: Callable[[Any], Any])
 def _unbound(other: ListParts) -> ListParts:
     """What stands for a list in the arm that does not bind it."""
     return ListParts(()) if other.items is None else ListParts.plain([UNBOUND for _ in other.items])
+
+
+def _common(then: Size | None, orelse: Size | None, one: Equations, other: Equations) -> Size | None:
+    """The size that is both, with what is equal in each arm; None where there is none."""
+    if then is None or orelse is None:
+        return None
+    ways = [{size, sympy.sympify(size).xreplace(equal)} for size, equal in ((then, one), (orelse, other))]
+    both = ways[0] & ways[1]
+    found = min(both, key=lambda size: len(sympy.sympify(size).free_symbols), default=None)
+    return int(found) if found is not None and sympy.sympify(found).is_Integer else found

@@ -14,6 +14,7 @@ from trueport.graph.regions import Number, Size, SizeAssumption
 from trueport.load.job import AxisSize, FreeSize
 from trueport.source import Place
 from trueport.torch_internals import DecidingShapes, FakeTensorMode, outside_all_modes
+from trueport.torch_internals.bounds import opposite
 from trueport.torch_internals.expressions import without_common_factor
 from trueport.torch_internals.symbolic import expr_of, number_kind, statement_of, symbol_behind
 
@@ -103,7 +104,7 @@ class Symbols:
         said = statement_of(test)
         if said is None:
             return nullcontext()
-        return self.shapes.where(said if holds else sympy.Not(said))
+        return self.shapes.where(said if holds else opposite(said))
 
     def _note_decision(self, decided: sympy.Basic) -> None:
         expr = without_common_factor(decided)
