@@ -231,3 +231,16 @@ def test_the_test_is_known_in_a_round():
         return total
 
     assert_kept_alive(model, *split(rows(2, 0, 3, 4, 6, 11)), dynamic_shapes=ROWS, loops=1)
+
+
+def test_a_window_that_is_all_of_the_example():
+    """`y[0:4]` is `y` itself where there are four rows, which says nothing of other examples."""
+
+    def model(x):
+        y, start = torch.zeros_like(x), 0
+        while start + 4 <= x.shape[0]:
+            y[start : start + 4] += x[start : start + 4] * 2
+            start += 2
+        return y
+
+    assert_kept_alive(model, *split(rows(4, 0, 3, 2, 6, 11)), dynamic_shapes=ROWS, loops=1)

@@ -20,6 +20,7 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
 from trueport.capture.recording.tracer import Tracer
+from trueport.capture.stops.raising import OF_OPERATORS
 from trueport.capture.values.maybe import present
 from trueport.decompositions.arrays import holds_array, with_tensors
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
@@ -53,6 +54,8 @@ _FOR_THE_USER = frozenset(
     }
 )
 """Functions that ask for a plain bool or number on behalf of the code that calls them; the others ask for torch."""
+_ABOUT_MEMORY = frozenset((torch.Tensor.contiguous, torch.Tensor.__getitem__, torch.Tensor.__setitem__))
+"""What asks, before it is an operator, whether a copy or a slice is needed at all: `x[0:4]` of four items is `x`."""
 _GET_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
@@ -121,8 +124,8 @@ class TorchCalls(TorchFunctionMode):
         if func in _FOR_THE_USER:
             return func(*args, **kwargs)
         with self._tracer.places.torch_asking():
-            if func is torch.Tensor.contiguous:  # it asks for strides before it is an operator
-                with self._tracer.symbols.shapes.as_for_larger_sizes():
+            if func in _ABOUT_MEMORY:
+                with contextlib.suppress(*OF_OPERATORS), self._tracer.symbols.shapes.as_for_larger_sizes():
                     return func(*args, **kwargs)
             return func(*args, **kwargs)
 

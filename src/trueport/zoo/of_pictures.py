@@ -63,7 +63,7 @@ def _library(library: str) -> tuple[list[str], Callable[..., Any]]:
 def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
     """The smallest first: made again from what its class is called with, then as the library makes it."""
     channels, *usual = _usual_shape(library, name)
-    options = [{"num_classes": CLASSES}, {}]
+    options: list[dict[str, Any]] = [{"num_classes": CLASSES}, {}]
     if library == "torchvision":
         without = {"weights": None, "weights_backbone": None}
         options = [{**given, **more} for given in options for more in (without, {"weights": None})]
