@@ -155,9 +155,9 @@ class DecidingShapes(_ShapeEnv):
     @contextlib.contextmanager
     def given(self, tensors: Iterable[torch.Tensor]) -> Iterator[None]:
         """What is asked meanwhile is asked by a kernel that is given these tensors."""
-        shapes = itertools.chain.from_iterable(tensor.shape for tensor in tensors)
+        sizes: Iterator[Any] = itertools.chain.from_iterable(tensor.shape for tensor in tensors)
         before = self._sizes
-        self._sizes = frozenset(size.node.expr for size in shapes if isinstance(size, torch.SymInt))
+        self._sizes = frozenset(size.node.expr for size in sizes if isinstance(size, torch.SymInt))
         try:
             yield
         finally:
