@@ -28,10 +28,11 @@ def _single_among_sizes(given: Sequence[Any]) -> bool:
 
 def _shaped_by_numbers(function: Callable[..., Any]) -> None:
     @decomposes(function, when=_single_among_sizes)
-    def shaped(tensor: torch.Tensor, *sizes: Any, **named: Any) -> Any:
+    def shaped(*given: Any, **named: Any) -> Any:
         """`x.view(h, w)` with tensors of one number. Torch reads where each lies in memory before it reads the number,
         and nobody knows that of `h, w = sizes[i]` in a loop."""
-        return function(tensor, *map(number_in, sizes), **{name: number_in(size) for name, size in named.items()})
+        sizes = {name: value if name == "input" else number_in(value) for name, value in named.items()}
+        return function(*given[:1], *map(number_in, given[1:]), **sizes)
 
 
 for _function in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import sympy
@@ -65,6 +65,8 @@ class DecidingShapes(_ShapeEnv):
         """What torch's own kernels were told before; they ask the same for every layer."""
         self._by_floors: dict[tuple[sympy.Basic, int], sympy.Basic | None] = {}
         self._unnoted, self._as_for_others = False, False
+        self._sizes: frozenset[sympy.Basic] = frozenset()
+        """Of the tensors that a kernel is given: 0 or more, whatever they were computed from."""
         self._numbers: set[sympy.Symbol] = set()
         self._elsewhere, self._trying = False, False
         """Whether torch was shown other sizes than the example's, for an arm that those take; numbers remember it."""
@@ -150,6 +152,17 @@ class DecidingShapes(_ShapeEnv):
             yield
         finally:
             self._unnoted = before
+
+    @contextlib.contextmanager
+    def given(self, tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+        """What is asked meanwhile is asked by a kernel that is given these tensors."""
+        sizes: Iterator[Any] = itertools.chain.from_iterable(tensor.shape for tensor in tensors)
+        before = self._sizes
+        self._sizes = frozenset(size.node.expr for size in sizes if isinstance(size, torch.SymInt))
+        try:
+            yield
+        finally:
+            self._sizes = before
 
     @contextlib.contextmanager
     def as_for_larger_sizes(self) -> Iterator[None]:
@@ -248,7 +261,7 @@ class DecidingShapes(_ShapeEnv):
         if not expr.is_Relational or not {sympy.Integer(0), sympy.Integer(1)} & set(expr.args):
             return None
         symbols = sorted(expr.free_symbols, key=str)
-        if not all(self.var_to_range[s].lower >= 0 for s in symbols):
+        if not all(self.var_to_range[s].lower >= 0 for s in symbols) and self._sizes.isdisjoint(expr.args):
             return None
 
         def at(asked: sympy.Basic, more: int) -> sympy.Basic | None:

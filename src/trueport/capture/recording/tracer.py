@@ -329,8 +329,9 @@ class Tracer:
     def _ask(self, op: OpOverload, args: Any, kwargs: Any) -> Any:
         """What torch says that the operator returns, without recording how it finds out."""
         self.asking = True
+        operands = [each for each in flat((args, *kwargs.values())) if isinstance(each, torch.Tensor)]
         try:
-            with self.symbols.fake_mode, symbolic_kernels():
+            with self.symbols.fake_mode, symbolic_kernels(), self.symbols.shapes.given(operands):
                 try:
                     return results_of(op)(*args, **kwargs)
                 except OF_OPERATORS:
