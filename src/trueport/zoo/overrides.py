@@ -17,7 +17,9 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "esm": {"pad_token_id": 1, "mask_token_id": 3, "vocab_size": 33},  # left to the checkpoint
     "timm_backbone": {"backbone": "resnet18"},  # left to the checkpoint
     "step3p7": {"text_config": {"sliding_window": 4}},  # left to the checkpoint
-    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2}},  # no default
+    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}},  # no default
+    "xmod": {"default_language": "en_XX"},  # no default
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},  # no default
     "fun_asr_nano": {"adaptor_config": {"intermediate_size": 16}},  # a quarter of the text's width
     "falcon_h1": {"mamba_d_ssm": 128},  # heads times their width
     **dict.fromkeys(("autoformer", "informer", "time_series_transformer"), FORECAST),  # no default
