@@ -63,7 +63,7 @@ def _library(library: str) -> tuple[list[str], Callable[..., Any]]:
 def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
     """The smallest first: made again from what its class is called with, then as the library makes it."""
     channels, *usual = _usual_shape(library, name)
-    options = [{"num_classes": CLASSES}, {}]
+    options: list[dict[str, Any]] = [{"num_classes": CLASSES}, {}]
     if library == "torchvision":
         without = {"weights": None, "weights_backbone": None}
         options = [{**given, **more} for given in options for more in (without, {"weights": None})]
@@ -90,8 +90,8 @@ def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
 def _sizes_of_pictures(arguments: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """What a class wants to be told of the pictures beforehand."""
     *frames, height, width = shape[1:]
-    told = dict.fromkeys(("img_size", "image_size", "input_size", "spatial_size"), (height, width))
-    told |= {"temporal_size": tuple(frames)}
+    told: dict[str, tuple[int, ...]] = {"temporal_size": tuple(frames)}
+    told |= dict.fromkeys(("img_size", "image_size", "input_size", "spatial_size"), (height, width))
     return {
         name: size if isinstance(arguments[name], tuple) else size[0]
         for name, size in told.items()
