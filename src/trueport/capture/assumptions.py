@@ -176,7 +176,8 @@ def _tried(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> tuple[tuple[Mapping
             broken.append({names[s]: n for s, n in sizes.items()})
             if len(symbols) > 1 and len(broken) == limits.SIZES_BROKEN:
                 break
-    only = next(iter(holding)) if len(symbols) == 1 and len(holding) == 1 else None
+    # What the example itself breaks was assumed for larger sizes, and freezes none.
+    only = next(iter(holding)) if [*holding] == [example for _, _, example in symbols] else None
     return tuple(broken[: limits.SIZES_BROKEN]), only
 
 

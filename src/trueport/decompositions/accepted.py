@@ -46,10 +46,11 @@ def _of_bools(mask: Any) -> Any:
 
 
 RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
-MAY_BE_VIEWS: frozenset[OpOverload] = RESHAPES | {
+ASK_FOR_STRIDES: frozenset[OpOverload] = RESHAPES | {
     *(aten.flatten.using_ints, aten.unflatten.int, aten.view_as.default, aten.reshape_as.default),
+    aten.linear.default,
 }
-"""Strides decide whether the result is a view; its values are the same."""
+"""Strides decide whether the result is a view, or by which product it is computed; its values are the same."""
 
 
 def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -90,10 +90,8 @@ def _tries(library: str, name: str, make: Callable[..., Any]) -> Iterator[Try]:
 def _sizes_of_pictures(arguments: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """What a class wants to be told of the pictures beforehand."""
     *frames, height, width = shape[1:]
-    told: dict[str, tuple[int, ...]] = dict.fromkeys(
-        ("img_size", "image_size", "input_size", "spatial_size"), (height, width)
-    )
-    told |= {"temporal_size": tuple(frames)}
+    told: dict[str, tuple[int, ...]] = {"temporal_size": tuple(frames)}
+    told |= dict.fromkeys(("img_size", "image_size", "input_size", "spatial_size"), (height, width))
     return {
         name: size if isinstance(arguments[name], tuple) else size[0]
         for name, size in told.items()

@@ -31,7 +31,7 @@ from trueport.capture.stops.failures import Swallowed, untranslated
 from trueport.capture.stops.places import Places
 from trueport.capture.stops.raising import OF_OPERATORS, as_eager_fails
 from trueport.capture.values.disagreement import Disagreement
-from trueport.decompositions.accepted import MAY_BE_VIEWS, RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
+from trueport.decompositions.accepted import ASK_FOR_STRIDES, RESHAPES, TAKES_MASKS, with_all_sizes, with_masks_of_bools
 from trueport.decompositions.arguments import flat, mapped
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.quantised import after as after_quantised
@@ -186,7 +186,7 @@ class Tracer:
 
     def _reshaped(self, op: OpOverload, call: Callable[[], Any]) -> Any:
         """A reshape is a view where strides allow it, and they allow more where a size is 1."""
-        if op in MAY_BE_VIEWS:
+        if op in ASK_FOR_STRIDES:
             with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
                 return call()
         return call()
@@ -332,6 +332,9 @@ class Tracer:
         operands = [each for each in flat((args, *kwargs.values())) if isinstance(each, torch.Tensor)]
         try:
             with self.symbols.fake_mode, symbolic_kernels(), self.symbols.shapes.given(operands):
+                if op in ASK_FOR_STRIDES:
+                    with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
+                        return results_of(op)(*args, **kwargs)
                 try:
                     return results_of(op)(*args, **kwargs)
                 except OF_OPERATORS:
