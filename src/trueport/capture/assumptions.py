@@ -177,7 +177,7 @@ def _tried(expr: sympy.Basic, symbols: tuple[Asked, ...]) -> tuple[tuple[Mapping
             if len(symbols) > 1 and len(broken) == limits.SIZES_BROKEN:
                 break
     # What the example itself breaks was assumed for larger sizes, and freezes none.
-    only = next(iter(holding)) if [*holding] == [example for _, _, example in symbols] else None
+    only = symbols[0][2] if len(symbols) == 1 and holding == {symbols[0][2]} else None
     return tuple(broken[: limits.SIZES_BROKEN]), only
 
 
