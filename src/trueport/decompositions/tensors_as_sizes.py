@@ -32,8 +32,10 @@ def _made(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return function(*map(number_in, args), **{name: number_in(value) for name, value in options.items()})
 
 
-def _with_numbers(function: Callable[..., Any], first: torch.Tensor, *args: Any, **options: Any) -> Any:
-    return _made(functools.partial(function, first), *args, **options)
+def _with_numbers(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The tensor itself may have one value, too: it comes first, or by its name."""
+    named = {name: options.pop(name) for name in ("input", "self") if name in options}
+    return _made(functools.partial(function, *args[:1], **named), *args[1:], **options)
 
 
 for _function in _MAKING:

@@ -76,6 +76,8 @@ def watched(model: Any) -> Iterator[list[ForwardCall]]:
     def after(given: Mapping[str, Any], result: Any) -> None:
         changed = [name for name, now in _in_modules(model).items() if not _is_same(now, known.get(name))]
         name, cache = _cache_among(given, result, bool(changed))
+        if name in result:  # then the cache is all: a rotary embedding renews its buffers by what it was given
+            changed = []
         leaves, structure = flatten(held(cache, ModuleStates(model, tuple(changed)).now()), name or "states")
         copies = [replace(leaf, value=_copied(leaf.value)) for leaf in leaves]
         calls.append(ForwardCall(given, name, copies, structure, tuple(changed)))

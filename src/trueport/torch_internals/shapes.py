@@ -279,6 +279,8 @@ class DecidingShapes(_ShapeEnv):
         examples, symbols = example_sizes(self), sorted(expr.free_symbols, key=str)
         if not isinstance(expr, (sympy.Eq, sympy.Ne)) or not all(s in examples for s in symbols):
             return None
+        if not self._numbers.isdisjoint(symbols):  # a number of the user's is not assumed to be anything
+            return None
 
         def larger(times: int, more: int) -> dict[sympy.Symbol, Any]:
             sizes = {s: times * (examples[s] + 7 + 3 * i) + more for i, s in enumerate(symbols)}

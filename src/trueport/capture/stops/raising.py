@@ -8,7 +8,7 @@ import inspect
 import itertools
 import linecache
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -57,30 +57,35 @@ def as_eager_fails(failure: Exception, op: OpOverload, args: Any, kwargs: Mappin
     unknown = {expr_of(each) for each in numbers if is_symbolic(each)}
     near = range(_NEAR if len(unknown) > 1 else _FAR)
     tried = {*near, *(each + step for each in plain for step in (0, 1)), *(a * b for a in plain for b in plain)}
-    if max(tried) > _LARGEST or len(tried) ** len(unknown) > _MOST_SIZES:
+    within = {size for size in tried if size <= _LARGEST}
+    if len(within) ** len(unknown) > _MOST_SIZES:
         return failure
-    combined = (dict(zip(unknown, sizes, strict=True)) for sizes in itertools.product(tried, repeat=len(unknown)))
+    combined = (dict(zip(unknown, sizes, strict=True)) for sizes in itertools.product(within, repeat=len(unknown)))
+    largest = dict.fromkeys(unknown, max(within))
+    tensors = [part for part in found if isinstance(part, torch.Tensor)]
+    device = "meta" if any(math.prod(_real(part.shape, largest)) > _MOST_ELEMENTS for part in tensors) else "cpu"
     with suppress(Exception):  # an operator that fails in another way tells nothing
-        errors = [_error_of(op, args, kwargs, sizes) for sizes in combined]
-        if None not in errors:
+        errors = [_error_of(op, args, kwargs, sizes, device) for sizes in combined]
+        if None in errors and any(errors):
+            failure.tp_refused = False  # type: ignore[attr-defined]
+        elif None not in errors and within == tried and device == "cpu":
             failure = errors[0].with_traceback(failure.__traceback__)  # type: ignore[union-attr]
-        if any(errors):
-            failure.tp_refused = None not in errors  # type: ignore[attr-defined]
+            failure.tp_refused = True  # type: ignore[union-attr]
     return failure
 
 
 def _error_of(
-    op: OpOverload, args: Any, kwargs: Mapping[str, Any], sizes: Mapping[sympy.Basic, int]
+    op: OpOverload, args: Any, kwargs: Mapping[str, Any], sizes: Mapping[sympy.Basic, int], device: str
 ) -> Exception | None:
-    """What a kernel raises on zeros of these sizes, one after the other in memory: so most of them can be viewed."""
+    """What a kernel raises on zeros of these sizes, one after the other in memory: so most of them can be viewed.
+
+    On the device "meta" nothing has memory, and torch's word on the sizes is all that is asked.
+    """
 
     def real(part: Any) -> Any:
         if isinstance(part, torch.Tensor):
-            shape = [real(size) for size in part.shape]
-            if math.prod(shape) > _MOST_ELEMENTS:
-                raise MemoryError
-            return torch.zeros(shape, dtype=part.dtype)
-        return sizes[expr_of(part)] if is_symbolic(part) else part
+            return torch.zeros(_real(part.shape, sizes), dtype=part.dtype, device=device)
+        return _real((part,), sizes)[0]
 
     try:
         with outside_all_modes():
@@ -88,6 +93,10 @@ def _error_of(
     except OF_OPERATORS as refused:
         return refused
     return None
+
+
+def _real(numbers: Iterable[Any], sizes: Mapping[sympy.Basic, int]) -> list[Any]:
+    return [sizes[expr_of(each)] if is_symbolic(each) else each for each in numbers]
 
 
 def is_refused_by_eager(failure: Exception) -> bool | None:

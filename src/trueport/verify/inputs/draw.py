@@ -189,6 +189,9 @@ def draw(
         if InputKind.INTEGERS in kinds and manner.integers.family is not Family.SEEN and len(kinds) > 1:
             yield at(sizes, replace(manner, integers=Filling(Family.SEEN)), fallback=True)
 
+    if InputKind.MASK in kinds and len(kinds) > 1:  # what users send most: like the example, and nothing is hidden
+        yield at(example, Manner(Filling(Family.SEEN), Filling(Family.SEEN), Filling(Family.ON)))
+        turn = 0  # what else is drawn does not depend on it
     if nonfinite and InputKind.FLOATS in kinds:
         yield from (at(example, everywhere(family), wanted=True) for family in _NONFINITE)
     # A new size, two manners of filling, and so on, the manners by turns at the example's sizes and at the new ones.
@@ -229,8 +232,6 @@ def _manners(leaves: Sequence[Leaf], kinds: Collection[InputKind], named: Named)
     lengths = {InputKind.FLOATS: len(floats), InputKind.INTEGERS: len(integers), InputKind.MASK: len(masks)}
     longest = max((lengths[kind] for kind in kinds), default=0)
     rounds = _ROUNDS
-    if InputKind.MASK in kinds and len(kinds) > 1:  # what users send most: like the example, and nothing is hidden
-        yield Manner(Filling(Family.SEEN), Filling(Family.SEEN), Filling(Family.ON))
     for at in range(rounds * longest):
         round_ = at // longest
         chosen, mask = _again(floats, at, round_), _again(masks, at + round_, round_)
