@@ -96,7 +96,7 @@ class ArmCheck:
                 place=wrong.place or _place(site),
                 seen=("the arm by itself, on values that came near it", wrong.fact, f"decided at {site}"),
             )
-        return None if reached else _not_reached(site, way, outcomes.count(True), tried=bool(outcomes))
+        return None if reached else _not_reached(wanted, outcomes)
 
     def _outcomes(self, arms: Iterable[_Arm], given: _Given, left: Iterator[int]) -> list[Divergence | bool]:
         """One line may be several arms: of layers that share it, or of a loop that was unrolled."""
@@ -163,13 +163,19 @@ def _does_not_run(failure: WorkerFailure) -> Divergence:
     return Divergence(None, f"ONNX Runtime does not run it: {failure.detail.splitlines()[0]}")
 
 
-def _not_reached(site: Site, way: Way, agreed: int, tried: bool) -> Diagnostic:
-    alone = "it could not be run by itself" if tried else "too many arms were not reached to run each by itself"
+def _not_reached(wanted: _Wanted, outcomes: Sequence[Divergence | bool]) -> Diagnostic:
+    site, way, agreed = wanted.site, wanted.way, outcomes.count(True)
+    if agreed:
+        seen = f"by itself it agrees on {agreed} sets of values"
+    elif not wanted.arms:
+        seen = "the graph has no arm for it that could be run by itself"
+    else:
+        seen = "it could not be run by itself" if outcomes else "too many arms were not reached to run each by itself"
     return ArmNotReached(
         message=f"no input was found for which `{site.text}` {_wanted(site, way)}",
         place=_place(site),
         label="never ran" if site.kind.is_loop else f"never {way_words(site, way)}",
-        seen=(f"by itself it agrees on {agreed} sets of values" if agreed else alone,),
+        seen=(seen,),
         fix=told("give an example that goes this way, or search longer with ", option("thorough", True)),
         severity=Severity.NOTE if agreed else None,
     )
