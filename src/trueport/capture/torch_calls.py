@@ -20,7 +20,6 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.stops.raising import OF_OPERATORS
 from trueport.capture.values.maybe import present
 from trueport.decompositions.arrays import holds_array, with_tensors
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
@@ -125,8 +124,7 @@ class TorchCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         with self._tracer.places.torch_asking():
             if func in _ABOUT_MEMORY:
-                with contextlib.suppress(*OF_OPERATORS), self._tracer.symbols.shapes.as_for_larger_sizes():
-                    return func(*args, **kwargs)
+                return self._tracer.by_usual_strides(lambda: func(*args, **kwargs))
             return func(*args, **kwargs)
 
 

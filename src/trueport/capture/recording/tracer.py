@@ -185,10 +185,13 @@ class Tracer:
         return returned
 
     def _reshaped(self, op: OpOverload, call: Callable[[], Any]) -> Any:
-        """A reshape is a view where strides allow it, and they allow more where a size is 1."""
-        if op in ASK_FOR_STRIDES:
-            with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
-                return call()
+        return self.by_usual_strides(call) if op in ASK_FOR_STRIDES else call()
+
+    def by_usual_strides(self, call: Callable[[], Any]) -> Any:
+        """A reshape is a view where strides allow it, and they allow more where a size is 1: torch is told what holds
+        for larger sizes. Where it refuses that, by the example."""
+        with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
+            return call()
         return call()
 
     def _as_tensor(self, op: OpOverload, number: Any) -> Any:
@@ -332,11 +335,8 @@ class Tracer:
         operands = [each for each in flat((args, *kwargs.values())) if isinstance(each, torch.Tensor)]
         try:
             with self.symbols.fake_mode, symbolic_kernels(), self.symbols.shapes.given(operands):
-                if op in ASK_FOR_STRIDES:
-                    with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
-                        return results_of(op)(*args, **kwargs)
                 try:
-                    return results_of(op)(*args, **kwargs)
+                    return self._reshaped(op, lambda: results_of(op)(*args, **kwargs))
                 except OF_OPERATORS:
                     if not any(map(_is_cut_off, flat((args, *kwargs.values())))):
                         raise
