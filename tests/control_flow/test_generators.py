@@ -50,6 +50,19 @@ def test_a_generator_that_ends_by_a_value():
     assert_kept_alive(model, SMALL_TO_LARGE[0], SMALL_TO_LARGE[1:], loops=1)
 
 
+def test_a_generator_without_end_that_an_enumerate_hides():
+    """The loop goes through an `enumerate` or a `map`, not through the generator: each round would be a branch."""
+
+    def model(x):
+        for count, value in enumerate(map(lambda each: each * 2, forever(x))):
+            small = (value - 4).abs().max() < 0.1
+            if small or count >= 40:
+                break
+        return x + value, count
+
+    assert_kept_alive(model, SMALL_TO_LARGE[0], SMALL_TO_LARGE[1:], loops=1)
+
+
 def test_a_generator_without_end_that_the_loop_leaves():
     """Only the consumer decides; its `break` ends the generator's own loop."""
 

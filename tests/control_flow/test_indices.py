@@ -149,3 +149,25 @@ def test_a_mask_that_two_branches_count():
 
     x = torch.tensor([[0.5, 2.0], [-1.0, 3.0], [0.0, 0.2]])
     assert_kept_alive(Net(), (x,), [(x - 4,), (x[:0],), (torch.cat([x, x + 1]),)], dynamic_shapes=({0: "n"},))
+
+
+def test_an_index_error_that_the_model_goes_on_with():
+    def model(x, i: int):
+        try:
+            first = x[5]
+        except IndexError:
+            first = x[-1]
+        try:
+            x = x.clone()
+            x[:, i] = 7.0
+        except IndexError:
+            x = -x
+        return first, x
+
+    free = (*ROWS, None)
+    assert_kept_alive(
+        model,
+        (torch.randn(7, 3), 1),
+        dynamic_shapes=free,
+        others=[(torch.randn(n, 3), i) for n, i in ((1, 2), (5, 3), (6, -4))],
+    )

@@ -24,8 +24,9 @@ from trueport.capture.values.maybe import present
 from trueport.decompositions.arrays import holds_array, with_tensors
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.creation import tensor_of
-from trueport.decompositions.indexing import get_item, has_traced_number, set_item
+from trueport.decompositions.indexing import get_item, has_traced_number, is_within, set_item
 from trueport.decompositions.registry import always, decomposes, decompositions_of, holds_symbol
+from trueport.rewrite.running.asking import fails_unless
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     PAD_SEQUENCE,
@@ -35,7 +36,7 @@ from trueport.torch_internals import (
     outside_all_modes,
     share_functional_value,
 )
-from trueport.torch_internals.symbolic import is_single, is_symbolic
+from trueport.torch_internals.symbolic import is_single, is_symbolic, traced_flag
 
 _OF_WHAT_IS_THERE = frozenset(
     (torch.tensor, torch.as_tensor, torch.scalar_tensor, torch.stack, torch.cat, torch.concat, torch.hstack)
@@ -122,6 +123,13 @@ class TorchCalls(TorchFunctionMode):
                 args, kwargs = given, named
         if func in _FOR_THE_USER:
             return func(*args, **kwargs)
+        if (
+            getattr(func, "__module__", "") == torch.nn.functional.__name__
+            and traced_flag((*args, *kwargs.values())) is not None
+        ):
+            trace: Any = TRACE.trace
+            with self._again():
+                return trace.either_way(func, args, kwargs)
         with self._tracer.places.torch_asking():
             if func in _ABOUT_MEMORY:
                 return self._tracer.by_usual_strides(lambda: func(*args, **kwargs))
@@ -197,6 +205,7 @@ _in_pieces(chunk, torch.Tensor.chunk, torch.chunk, torch.Tensor.unsafe_chunk, to
 def _get_item(tensor: torch.Tensor, index: Any) -> Any:
     if (made := _with_tensors(index)) is not index:
         return torch.Tensor.__getitem__(tensor, made)
+    _there(tensor, index)
     return get_item(tensor, index) if has_traced_number(index) else NotImplemented
 
 
@@ -204,7 +213,14 @@ def _get_item(tensor: torch.Tensor, index: Any) -> Any:
 def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> Any:
     if (made := _with_tensors(index)) is not index:
         return torch.Tensor.__setitem__(tensor, made, value)
+    _there(tensor, index)
     return set_item(tensor, index, value) if has_traced_number(index) else NotImplemented
+
+
+def _there(tensor: torch.Tensor, index: Any) -> None:
+    """`try: x[5]` of an open axis: eager raises where there are fewer items, and somebody may go on with that."""
+    if holds_symbol(tensor.shape) or has_traced_number(index):
+        fails_unless(lambda: is_within(tensor, index), IndexError)
 
 
 def _with_tensors(index: Any) -> Any:

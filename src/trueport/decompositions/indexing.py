@@ -170,3 +170,14 @@ def within(number: Any, count: Any) -> Any:
     """Whether there is an item of this number; a negative one counts from the end."""
     number = counted(plain_number(number))
     return (number >= -count) & (number < count)
+
+
+def is_within(tensor: torch.Tensor, index: Any) -> Any:
+    """Whether the tensor has the items that the numbers of an index select, plain ones and traced ones."""
+    items = _plain(index)
+    used, axis, found = sum(_axes_taken(i) for i in items), 0, True
+    for item in items:
+        if isinstance(item, (int, torch.SymInt)) and not isinstance(item, bool) and axis < tensor.dim():
+            found = found & within(item, tensor.shape[axis])
+        axis += tensor.dim() - used if item is Ellipsis else _axes_taken(item)
+    return found

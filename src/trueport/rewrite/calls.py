@@ -53,7 +53,9 @@ def rewrite_call(rewriter: RewriteContext, node: ast.Call) -> ast.expr:
     if is_builtin or is_math:
         # The name is still looked up where the user wrote it: a function of that name of the user's own stays his.
         node.func = same_place(runtime("traced", called), node)
-    elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and not _is_torchs(called):
+    elif isinstance(called, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and (
+        not _is_torchs(called) or _has_flag(node)
+    ):
         node.func = same_place(runtime("callee", called), node)
     return node
 
@@ -66,6 +68,17 @@ def _is_torchs(called: ast.expr) -> bool:
     while isinstance(called, ast.Attribute):
         called = called.value
     return isinstance(called, ast.Name) and called.id in ("torch", "F", "nn", "super")
+
+
+def _has_flag(node: ast.Call) -> bool:
+    """Something is given by name that may be a traced flag: `is_causal=length > 1`."""
+    return any(not isinstance(given.value, ast.Constant) for given in node.keywords) and not _is_super(node.func)
+
+
+def _is_super(called: ast.expr) -> bool:
+    while isinstance(called, (ast.Attribute, ast.Call)):
+        called = called.value if isinstance(called, ast.Attribute) else called.func
+    return isinstance(called, ast.Name) and called.id == "super"
 
 
 _PLAIN_KEYS = (ast.Slice, ast.Constant, ast.UnaryOp)

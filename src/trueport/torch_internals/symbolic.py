@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -71,6 +72,11 @@ def is_traced(value: object) -> bool:
 def is_number(value: object) -> bool:
     """Whether it is a Python number, plain or symbolic."""
     return isinstance(value, (bool, int, float, *_SYMBOLIC))
+
+
+def traced_flag(values: Iterable[object]) -> torch.SymBool | None:
+    """The first of some arguments that is true or false only when the model runs."""
+    return next((value for value in values if isinstance(value, torch.SymBool)), None)
 
 
 def is_integer(value: object) -> bool:

@@ -382,7 +382,7 @@ class ControlFlow(Questions):
     # --- other questions
 
     def builtin(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
-        return traced_builtin(self, function) or self.checked(function)
+        return traced_builtin(self, function) or self.checked(function) or self.by_flags(function)
 
     def remembered(self, items: Any) -> Any:
         """A plain iterator as one that can be put back to where it was; anything else as it is."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
 from functools import partial
-from types import CodeType, FunctionType, GeneratorType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 import torch
@@ -44,7 +44,7 @@ from trueport.diagnostics.rules.tp105_arm_dropped import ArmDropped
 from trueport.rewrite.running.asking import nothing
 from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, BlockNames
 from trueport.source import Where
-from trueport.torch_internals.symbolic import is_symbolic, is_traced, statement_of
+from trueport.torch_internals.symbolic import is_symbolic, is_traced, statement_of, traced_flag
 
 
 class Questions(ABC):
@@ -179,8 +179,9 @@ class Questions(ABC):
         return None
 
     def stopped_early(self, over: Any, count: int) -> None:
-        if isinstance(over, GeneratorType) and not self.tracer.places.is_foreign(over.gi_code):
-            self.tracer.demand.require_code(over.gi_code, self.tracer.places.here())
+        behind = _generator_in(over)
+        if behind is not None and not self.tracer.places.is_foreign(behind.gi_code):
+            self.tracer.demand.require_code(behind.gi_code, self.tracer.places.here())
         if count > limits.ROUNDS_OF_UNKNOWN and not isinstance(over, Sized):
             refuse(
                 "a traced value ends this loop, and what it goes through gives ever more items",
@@ -351,6 +352,29 @@ class Questions(ABC):
             return None
         return partial(self._handing_on, function, code)
 
+    def by_flags(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """An operator of torch's, which takes plain flags only; None of anything else."""
+        return partial(self._flagged, function) if _is_operator(function) else None
+
+    def _flagged(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self.either_way(function, args, kwargs)
+
+    def either_way(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """`attention(…, is_causal=x.shape[1] > 1)`: the call with the flag is one arm, without it the other."""
+        flag = traced_flag((*args, *kwargs.values()))
+        if flag is None:
+            return function(*args, **kwargs)
+
+        def with_it(plain: bool) -> Callable[[], Any]:
+            given = [plain if each is flag else each for each in args]
+            named = {name: plain if each is flag else each for name, each in kwargs.items()}
+            return lambda: self.either_way(function, given, named)
+
+        truth = self.truth(flag)
+        if isinstance(truth, bool):
+            return with_it(truth)()
+        return self.branch(truth, with_it(True), with_it(False), OF_A_TEST)
+
     def stands_for_several(self) -> None:
         self.tracer.one_of_several = True
 
@@ -360,9 +384,26 @@ class Questions(ABC):
         return function(*args, **kwargs)
 
 
+def _is_operator(function: object) -> bool:
+    """A function of torch's that is written in C, or such a method of a tensor."""
+    if not isinstance(function, BuiltinFunctionType):
+        return False
+    return isinstance(function.__self__, torch.Tensor) or str(function.__module__).startswith("torch")
+
+
 def _site_of(container: Any) -> tuple[str, int] | None:
     """The file and the line of the user's code that make a dict."""
     return container.site if isinstance(container, TracedDict) else None
+
+
+def _generator_in(over: Any) -> GeneratorType[Any, Any, Any] | None:
+    """The generator that is gone through, by itself or by an `enumerate` or a `map` of it, which keep it hidden."""
+    while isinstance(over, (enumerate, map)):
+        inside = [each for each in over.__reduce__()[1] if isinstance(each, Iterator)]
+        if len(inside) != 1:
+            return None
+        over = inside[0]
+    return over if isinstance(over, GeneratorType) else None
 
 
 def code_called(function: Any, places: Places) -> CodeType | None:
