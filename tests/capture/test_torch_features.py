@@ -57,6 +57,25 @@ def test_a_decorated_forward():
     both(Decorated(), (x(4, 3),), [(x(7, 3),)], dynamic_shapes=ROWS)
 
 
+@pytest.mark.parametrize("around", [False, True], ids=["in it", "around the export, too"])
+def test_a_write_in_inference_mode(around):
+    """What is made there has no counter of writes, and a trace that made it so could not write to it."""
+
+    class Model(nn.Module):
+        @torch.inference_mode()
+        def forward(self, cache, y, start: int):
+            cache = cache.clone()
+            cache[start : start + y.shape[0]] = y
+            if torch.is_inference_mode_enabled():
+                cache += 1
+            with torch.inference_mode(False):
+                return cache * 2 if torch.is_inference_mode_enabled() else cache
+
+    with torch.inference_mode(around):
+        both(Model(), (x(8, 3), x(2, 3), 1), [(x(8, 3), x(4, 3), 3)], dynamic_shapes=(None, {0: FREE}, None))
+    assert not torch.is_inference_mode_enabled()
+
+
 def test_autograd_grad_inside_forward():
     class Forces(nn.Module):
         def __init__(self):

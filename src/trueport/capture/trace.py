@@ -47,6 +47,7 @@ from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import (
     einsum_in_order,
     lists_as_calls,
+    no_inference_tensors,
     nothing_to_disable,
     quiet_fake_tensors,
     saying_exporting,
@@ -205,6 +206,7 @@ def _modes(tracer: Tracer) -> Iterator[None]:
             size_oblivious(),
             quiet_fake_tensors(),
             lists_as_calls(),
+            no_inference_tensors(),
             unvalidated_distributions(),
             einsum_in_order(),
             torch.no_grad(),

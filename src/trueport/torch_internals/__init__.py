@@ -360,6 +360,40 @@ def lists_as_calls() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def no_inference_tensors() -> Iterator[None]:
+    """On this thread, `torch.inference_mode()` turns gradients off and no more, and says that it is on.
+
+    What is made in it has no counter of its writes, without which a write cannot be made functional.
+    """
+    enter, is_on, thread = torch.inference_mode.__enter__, torch.is_inference_mode_enabled, threading.get_ident()
+    modes: list[bool] = []
+
+    @contextlib.contextmanager
+    def without_gradients(mode: bool) -> Iterator[None]:
+        modes.append(mode)
+        with torch.no_grad() if mode else contextlib.nullcontext():
+            try:
+                yield
+            finally:
+                modes.pop()
+
+    def entered(self: Any) -> None:
+        if threading.get_ident() != thread:
+            enter(self)
+        else:
+            self._inference_mode_context = without_gradients(self.mode)
+            self._inference_mode_context.__enter__()
+
+    torch.inference_mode.__enter__ = entered  # type: ignore[method-assign]
+    torch.is_inference_mode_enabled = lambda: modes[-1] if modes and threading.get_ident() == thread else is_on()
+    try:
+        yield
+    finally:
+        torch.inference_mode.__enter__ = enter  # type: ignore[method-assign]
+        torch.is_inference_mode_enabled = is_on
+
+
+@contextlib.contextmanager
 def unvalidated_distributions() -> Iterator[None]:
     """`torch.distributions` raises on parameters outside their range; an ONNX model cannot, and eager refuses them."""
     before = torch.distributions.Distribution._validate_args
