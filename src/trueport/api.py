@@ -25,6 +25,7 @@ from trueport.examine import examine
 from trueport.functions.asked import Wanted, functions_wanted
 from trueport.load.faults import refuse_checking, usage_error
 from trueport.load.file_inputs import FileInput, parse_file_inputs
+from trueport.load.kinds_of_arguments import told_by_kind
 from trueport.load.outputs import refuse_output, refuse_without_room
 from trueport.load.request import make_job
 from trueport.load.roots import source_roots
@@ -45,6 +46,7 @@ from trueport.verify.runtime.sandbox import warm_up
 from trueport.verify.two_files import Inputs, check_two_files
 
 
+@told_by_kind
 def export(
     model: object,
     args: Any = (),
@@ -238,6 +240,7 @@ def export(
     return Program(carried.model, summed_up, run.job, carried.graph, path)
 
 
+@told_by_kind
 def check(
     model: object,
     args: Any = (),
@@ -344,6 +347,7 @@ def check(
     return program.report
 
 
+@told_by_kind
 def verify(
     path: str | os.PathLike[str],
     model: object,

@@ -76,11 +76,14 @@ def sweep(
         The rows, in the order of the entries.
 
     Raises:
-        UsageError: `out` or `shard` mean nothing.
+        UsageError: `entries`, `out` or `shard` mean nothing.
 
     Example:
         >>> rows = trueport.sweep(read_entries(Path("zoo.toml")), "out/", jobs=4)
     """
+    if not isinstance(entries, Sequence) or not all(isinstance(each, Entry) for each in entries):
+        fix = 'read them from a file: trueport.sweeping.entries.read_entries(Path("zoo.toml"))'
+        raise UsageError([UsageFault(message="entries is no list of Entry", fix=fix)])
     chosen = list(entries) if shard is None else part_of(entries, shard)
     ledger, versions = Ledger(out), installed_versions()
     keys = {entry.key(versions, peers): entry for entry in chosen}
