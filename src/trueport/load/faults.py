@@ -22,7 +22,7 @@ def refuse_checking(seed: object, *tolerances: object) -> None:
         raise usage_error(f"seed={seed!r} is no seed", fix="give a whole number of 64 bits")
     for allowed in tolerances:
         for number in allowed.values() if isinstance(allowed, Mapping) else () if allowed is None else (allowed,):
-            if not isinstance(number, numbers.Real) or not 0 <= number < math.inf:
+            if not isinstance(number, numbers.Real) or not 0 <= float(number) < math.inf:
                 raise usage_error(f"{number!r} is no tolerance", fix="give a number that is not negative: 1e-3")
 
 
