@@ -22,6 +22,7 @@ from trueport import progress, summary
 from trueport.capture.effects.state import StateMode
 from trueport.errors import ExportError, UsageError
 from trueport.examine import examine
+from trueport.examine.unheard import unheard
 from trueport.functions.asked import Wanted, functions_wanted
 from trueport.load.faults import refuse_checking, usage_error
 from trueport.load.file_inputs import FileInput, parse_file_inputs
@@ -442,7 +443,8 @@ def verify(
         evidence = None if counterexample is None else Evidence(Path(counterexample))
         wanted = Options.asked(thorough, seed, rtol, atol, nonfinite, evidence)
         progress.stage("verify")
-        checked = check_any_file(target, job, examined, wanted, _state(state) is StateMode.FROZEN)
+        with unheard():
+            checked = check_any_file(target, job, examined, wanted, _state(state) is StateMode.FROZEN)
         found += summary.with_lines(checked.diagnostics, source_roots(job.model, root))
     return summary.file_report(job, file, found, checked)
 

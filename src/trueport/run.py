@@ -46,6 +46,7 @@ from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
 from trueport.examine.limits import within
+from trueport.examine.unheard import unheard
 from trueport.functions.asked import Wanted
 from trueport.functions.stage import NamedCalls, write_functions
 from trueport.garbage import thawed, uncollected
@@ -433,7 +434,7 @@ class Run:
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
         state = Snapshot(self.job.model)
-        with self.watch.stage("verify"), temporary.folder() as folder:
+        with self.watch.stage("verify"), unheard(), temporary.folder() as folder:
             path = _written_to_check(model, folder)
             progress.stage("verify")  # the bytes are written
             found = self._checked(path, graph, judged, random, state, closely=False)

@@ -400,6 +400,35 @@ def test_printing_does_not_stop_a_trace(capsys):
     assert "shape" in capsys.readouterr().out
 
 
+def test_a_list_of_open_length_can_be_printed():
+    def model(y):
+        kept = [row * 2 for row in y if row.sum() > 0]
+        print("kept", kept, f"{kept}", [len(row) for row in kept], {"kept": kept})
+        return torch.stack(kept) if kept else y
+
+    both(model, (x(4, 3),), [(x(7, 3),), (-x(2, 3).abs(),)], dynamic_shapes=ROWS)
+
+
+def test_a_list_of_open_length_as_text_decides_nothing():
+    def model(y):
+        sizes = [row.shape[0] for row in y if row.sum() > 0]
+        return y * 2 if str(sizes) == "[3, 3]" else y
+
+    with pytest.raises(trueport.ExportError) as caught:
+        trueport.export(model, (x(4, 3),), dynamic_shapes=ROWS)
+    assert caught.value.diagnostics[0].code == "TP204"
+
+
+def test_what_a_model_prints_is_not_shown_for_every_input_of_the_check(capsys):
+    def model(y):
+        print("run")
+        return y * 2
+
+    program = trueport.export(model, (x(4, 3),), dynamic_shapes=ROWS)
+    assert program.report.verified
+    assert 1 <= capsys.readouterr().out.count("run") <= 6
+
+
 def test_default_dtype_and_device_contexts():
     def model(y):
         with torch.device("cpu"):

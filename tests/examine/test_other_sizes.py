@@ -50,3 +50,12 @@ def test_indices_that_do_not_fit_are_told_their_range() -> None:
     finding = refusal(Gathers(), torch.randn(3, 5), torch.tensor([0, 7]))
     assert "rows" in finding.fix
     assert "torch.randint(0, 3" in finding.fix and "@0..2" in in_words(finding.fix)
+
+
+def test_lengths_that_do_not_fit_are_told_apart_from_sizes() -> None:
+    def cut(x, lengths):
+        return [row.narrow(0, 0, int(n)).sum(0) for row, n in zip(x, lengths, strict=True)]
+
+    (finding,) = trueport.check(cut, (torch.randn(2, 3, 4), torch.tensor([5, 2]))).diagnostics
+    assert "eager does run with nothing but 1 in lengths" in finding.seen
+    assert "give lengths numbers that fit" in finding.fix and "i64@1..n" in in_words(finding.fix)

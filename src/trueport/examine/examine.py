@@ -24,7 +24,7 @@ from trueport.examine.condition import (
     wrong_device,
 )
 from trueport.examine.counters import counters_read
-from trueport.examine.other_sizes import sizes_that_run
+from trueport.examine.other_sizes import inputs_that_run_as_ones, sizes_that_run
 from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
 from trueport.examine.refusals import refusal
@@ -92,7 +92,9 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
         again, _ = run_watched(job, example, state) if check_twice else (outputs, ())
         drew = not torch.equal(chance, torch.random.get_rng_state())
     except Exception as error:  # noqa: BLE001  a model may raise anything, and whatever it is, it is told
-        return Examined(diagnostics=(*found, refusal(job, error, sizes_that_run(job))))
+        as_ones = () if isinstance(error, IndexError) else inputs_that_run_as_ones(job)
+        sizes = {} if as_ones else sizes_that_run(job)
+        return Examined(diagnostics=(*found, refusal(job, error, sizes, as_ones)))
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs, place_of_return(job.model))]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
     if not deterministic or (random and drew):

@@ -1,4 +1,7 @@
-"""Sizes that eager does accept, where it refuses the example's: a number in the code may hold for one size only."""
+"""Sizes and whole numbers that eager does accept, where it refuses the example's.
+
+A number in the code may hold for one size only; lengths or indices among the inputs may not fit the others.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,34 @@ def sizes_that_run(job: Job) -> Mapping[str, int]:
     return {}
 
 
+def inputs_that_run_as_ones(job: Job) -> tuple[str, ...]:
+    """The inputs of whole numbers, one or all, with which eager runs where they hold nothing but 1; () where it never
+    does."""
+    whole = [leaf.path for leaf in job.inputs if _is_whole(leaf.value)]
+    for names in [*([name] for name in whole), whole if len(whole) > 1 else []]:
+        values = [_as_ones(leaf.value) if leaf.path in names else leaf.value for leaf in job.leaves]
+        if names and _accepts(job, values):
+            return tuple(names)
+    return ()
+
+
+def _as_ones(value: object) -> object:
+    return torch.ones_like(value) if isinstance(value, torch.Tensor) else value
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.int64, torch.int32) and value.numel() > 0
+
+
 def _runs(job: Job, sizes: Mapping[str, int]) -> bool:
+    return _accepts(job, resized(job, sizes))
+
+
+def _accepts(job: Job, values: list[object]) -> bool:
     try:
         with within(_SECONDS_EACH):
-            run_eager(job, resized(job, sizes))
-    except Exception:  # noqa: BLE001  whatever it raises, these sizes are no better
+            run_eager(job, values)
+    except Exception:  # noqa: BLE001  whatever it raises, these are no better
         return False
     return True
 

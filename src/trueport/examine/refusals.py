@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,8 +41,13 @@ class _Failure:
         return None
 
 
-def refusal(job: Job, error: BaseException, runs_with: Mapping[str, int] | None = None) -> EagerRefuses:
-    """The diagnostic for a model that raised `error` on its example; `runs_with` are other sizes that it accepts."""
+def refusal(
+    job: Job, error: BaseException, runs_with: Mapping[str, int] | None = None, as_ones: Sequence[str] = ()
+) -> EagerRefuses:
+    """The diagnostic for a model that raised `error` on its example.
+
+    `runs_with` are other sizes that it accepts, and `as_ones` inputs with which it runs where they hold ones only.
+    """
     running = running_module(error, job.model)
     path, module, given = running if running else ("", None, ())
     failure = _Failure(job, shortened(error), path, module, given)
@@ -54,6 +59,11 @@ def refusal(job: Job, error: BaseException, runs_with: Mapping[str, int] | None 
         seen.append(f"{failure.name} got {', '.join(map(_tensor, given))}")
     if isinstance(error, IndexError):
         fix = fix or _fitting_indices(job, failure.text)
+    elif as_ones:
+        names = " and ".join(as_ones)
+        seen.append(f"eager does run with nothing but 1 in {names}")
+        example = Option("torch.randint(1, n, ...)", f"-i {as_ones[0]}:…:i64@1..n")
+        fix = fix or told(f"give {names} numbers that fit the other inputs: ", example)
     elif runs_with:
         sizes = " and ".join(f"{name} = {size}" for name, size in runs_with.items())
         seen.append(f"eager does run with {sizes}")

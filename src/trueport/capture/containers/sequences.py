@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from trueport.capture.limits import Limit, told
+from trueport.capture.values.texts import marked
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.errors import refusal
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
@@ -61,7 +62,7 @@ class OpenSequence:
 class StandIn(torch.Tensor):
     """The only content of an open list, so that torch's functions, which look at the items, reach us with it.
 
-    Whoever reads it as a tensor is told that it is none.
+    Whoever reads it as a tensor is told that it is none. In a text it is good to be shown, like a traced number.
     """
 
     stands_for: Any
@@ -75,6 +76,8 @@ class StandIn(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.Tensor.__repr__, torch.Tensor.__format__):
+            return marked(None, "…")
         return refuse(
             f"`{getattr(func, '__name__', func)}` is given a list whose length is known only when the model runs",
             "stack or concatenate the list first: torch.stack(items)",
