@@ -42,3 +42,40 @@ def test_a_comparison_that_capture_lost_is_found() -> None:
     torch.manual_seed(0)
     program = trueport.export(Marks().eval(), (torch.randn(256, 64),), dynamic_shapes=({0: "rows"},))
     assert "TP009" in [found.code for found in program.report.diagnostics]
+
+
+class Settings:
+    most = 48
+
+
+LOUDEST = 311.0
+
+
+class Limited(nn.Module):
+    """Its limits are written elsewhere than where they are compared with."""
+
+    settings = Settings()
+
+    def forward(self, ids, x):
+        if ids.shape[1] > self.settings.most:
+            raise ValueError("too long")
+        if x.max() > LOUDEST:
+            x = x / x.max()
+        return ids.cumsum(1), x
+
+
+class WrongAtItsLimits(Limited):
+    def forward(self, ids, x):
+        sums, x = super().forward(ids, x)
+        return (sums - 1 if ids.shape[1] ** 2 == 2_304 else sums), x  # the file does not say 48 either
+
+
+def test_numbers_behind_names_are_tried(tmp_path) -> None:
+    file = tmp_path / "net.onnx"
+    args = torch.ones(2, 3, dtype=torch.int64), torch.randn(5)
+    free = ({0: "batch", 1: "length"}, None)
+    trueport.export(WrongAtItsLimits(), args, file, dynamic_shapes=free, verify=False)
+    seen = [line for found in trueport.verify(file, Limited(), args, dynamic_shapes=free).errors for line in found.seen]
+    assert any("length=48" in line for line in seen), seen
+    right = trueport.export(Limited(), args, dynamic_shapes=free).report
+    assert right.ok and "TP810" not in [found.code for found in right.diagnostics]  # the way of LOUDEST was taken, too

@@ -42,7 +42,7 @@ from trueport.verify.inputs.moves import Candidate, resized
 from trueport.verify.inputs.named import NOTHING, Named, named, small_file
 from trueport.verify.inputs.sizes import Group, groups_of, ratios_of
 from trueport.verify.inputs.work import Growth, Watched, WatchedAt, Work, nodes_of
-from trueport.verify.inputs.written import numbers_written
+from trueport.verify.inputs.written import numbers_named, numbers_written
 from trueport.verify.judging.comparing import Comparer, Feed, InputOutcome, dtypes_of, refuse_unknown
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import AS_USUAL, NOTHING_KNOWN, Budget, Insight, Options
@@ -243,7 +243,8 @@ class Check:
         file = small_file(self.investigation.blame.path)
         nodes = 0 if file is None else nodes_of(file.graph)
         self.work = replace(reference.work, growths=growths, nodes=nodes)
-        of_tests = [number for decision in reference.tally.sites() for number in decision.constants]
+        sites = reference.tally.sites()
+        of_tests = [number for site in sites for number in (*site.constants, *numbers_named(site, self.job.model))]
         tables = (size for buffer in self.job.model.buffers() for size in buffer.shape)  # also those that are sliced
         numbers = named((*lost, *of_tests, *watched.numbers), (*watched.tables, *tables), file)
         return replace(

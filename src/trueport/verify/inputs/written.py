@@ -6,18 +6,25 @@ either, and nobody would draw its number. The source has it still, and costs no 
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
+from collections.abc import Sequence
+from itertools import islice
 from types import FunctionType
 from typing import Any
 
 from torch import nn
 
+from trueport.rewrite.running.probe_runtime import Site
 from trueport.source import Where
 from trueport.source.comparisons import compared_numbers
 from trueport.torch_internals import TORCH_FOLDER
 
 _MOST = 200
 """Functions that are read."""
+_INSTANCES = 4
+"""Modules of one class of which the attributes are read: layers mostly have the same."""
 
 
 def numbers_written(model: nn.Module) -> tuple[float, ...]:
@@ -42,6 +49,38 @@ def numbers_written(model: nn.Module) -> tuple[float, ...]:
             add(function.__globals__.get(name), owner)
             add(inspect.getattr_static(owner, name, None), owner)
     return tuple(numbers)
+
+
+def numbers_named(site: Site, model: nn.Module) -> tuple[float, ...]:
+    """What stands behind the names in a test: `length > self.config.max_length`, `x.max() > LIMIT`."""
+    try:
+        test = ast.parse(site.text, mode="eval")
+    except (SyntaxError, ValueError):  # what decides is no expression by itself
+        return ()
+    owner, _, _ = site.function.rpartition(".")
+    modules = (each for each in model.modules() if any(kind.__qualname__ == owner for kind in type(each).__mro__))
+    holders = list(islice(modules, _INSTANCES))
+    outer = next((vars(each) for each in list(sys.modules.values()) if getattr(each, "__file__", "") == site.file), {})
+    found: dict[float, None] = {}
+    for node in ast.walk(test):
+        match ast.unparse(node).split(".") if isinstance(node, ast.Attribute | ast.Name) else []:
+            case ["self", *path] if all(part.isidentifier() for part in path):
+                values = [_behind(holder, path) for holder in holders]
+            case [name, *path] if name in outer and all(part.isidentifier() for part in path):
+                values = [_behind(outer[name], path)]
+            case _:
+                continue
+        found.update(dict.fromkeys(each for each in values if type(each) in (int, float)))
+    return tuple(found)
+
+
+def _behind(value: Any, path: Sequence[str]) -> Any:
+    """What a chain of attributes leads to; None where a property is on the way, which may do anything."""
+    for name in path:
+        if isinstance(inspect.getattr_static(value, name, None), property):
+            return None
+        value = getattr(value, name, None)
+    return value
 
 
 def _is_theirs(function: FunctionType) -> bool:
