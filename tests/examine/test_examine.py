@@ -103,6 +103,13 @@ class TestRandomness:
         assert diagnostic.place is None
         assert "not by torch's random numbers" in diagnostic.message
 
+    def test_the_output_that_differs_is_named(self) -> None:
+        class Timed(nn.Module):
+            def forward(self, x: torch.Tensor) -> dict[str, object]:
+                return {"double": x * 2, "noise": x + random.random()}
+
+        assert 'what differs: output["noise"]' in only(look(Timed().eval()), "TP004").seen
+
     def test_a_result_of_another_structure_is_another_result(self) -> None:
         turns = itertools.count()
 

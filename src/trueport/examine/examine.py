@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from trueport.examine.places import place_of_return
 from trueport.examine.randomness import places_of_random_operators
 from trueport.examine.refusals import refusal
 from trueport.examine.run import call_eagerly, run_watched
-from trueport.examine.same import same_outputs
+from trueport.examine.same import differing_outputs, same_outputs
 from trueport.examine.scripted import scripted_decisions
 from trueport.examine.state import Snapshot
 from trueport.load.containers import type_name
@@ -98,7 +98,7 @@ def _run(job: Job, state: Snapshot, found: list[Diagnostic], check_twice: bool, 
     found += [*_lost(state), *_outputs_that_cannot_be_carried(outputs, place_of_return(job.model))]
     deterministic = same_outputs(outputs, again) and (not drew or _stays_the_same(job, example, outputs, state))
     if not deterministic or (random and drew):
-        found.append(_not_deterministic(job, random))
+        found.append(_not_deterministic(job, random, differing_outputs(outputs, again) or ()))
     matters = bool(stateful) and deterministic and _state_matters(job, state, example, outputs)
     counters = counters_read(job, state, example, stateful) if stateful and not matters else {}
     return Examined(outputs, tuple(found), deterministic, stateful, matters, counters, ran=True)
@@ -156,7 +156,7 @@ def _instead(value: object) -> str:
             return "return tensors, numbers, or containers and dataclasses of them"
 
 
-def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
+def _not_deterministic(job: Job, meant: bool, differing: Sequence[str]) -> Diagnostic:
     drawn = places_of_random_operators(job)
     names = sorted({name for name, _ in drawn})
     eval_first = any(getattr(module, "training", False) for module in job.model.modules())
@@ -166,7 +166,10 @@ def _not_deterministic(job: Job, meant: bool) -> Diagnostic:
     if not drawn:
         return NotDeterministic(
             message="two runs on the same input differ, and not by torch's random numbers",
-            seen=("what is left: Python's or numpy's random, the time, or state kept outside the model",),
+            seen=(
+                *([f"what differs: {', '.join(differing[:4])}"] if differing else ()),
+                "what is left: Python's or numpy's random, the time, or state kept outside the model",
+            ),
             fix=fix,
         )
     others = tuple(f"also at {_short(place)}: {name}" for name, place in drawn[1:5])

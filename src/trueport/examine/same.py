@@ -15,13 +15,18 @@ _ABSOLUTE = 1e-6
 
 def same_outputs(one: Any, other: Any) -> bool:
     """Equal structure, shapes and dtypes, and values equal up to the noise of floating-point sums."""
+    return differing_outputs(one, other) == ()
+
+
+def differing_outputs(one: Any, other: Any) -> tuple[str, ...] | None:
+    """The outputs that are not the same; None where the results are not even built alike."""
     leaves, structure = flatten(one)
     try:
         others = structure.flatten(other)
     except StructureMismatch:
-        return False
+        return None
     pairs = zip(leaves, others, strict=True)
-    return all(_same(leaf.value, value) for leaf, value in pairs if leaf.known)  # the others are refused anyway
+    return tuple(leaf.path for leaf, value in pairs if leaf.known and not _same(leaf.value, value))  # others: refused
 
 
 def _same(one: Any, other: Any) -> bool:
