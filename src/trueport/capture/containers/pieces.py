@@ -43,10 +43,11 @@ class Cutting:
         if self.tensor.dim() == 0 or not isinstance(self.by, (int, torch.SymInt)):
             return None
         length: Any = self.tensor.shape[self.dim]
+        by: Any = self.by
         if self.rows is _chunk:
-            count, size = self.by, length // self.by
-        elif is_symbolic(self.by) and shapes_of(self.by).is_never_negative(self.by - 1):
-            count, size = _plain_if_known(length // self.by), self.by
+            count, size = by, length // by
+        elif is_symbolic(by) and shapes_of(by).is_never_negative(by - 1):
+            count, size = _plain_if_known(length // by), by
         else:
             return None
         if is_symbolic(count) or count < 1 or not same_number(count * size, length):
