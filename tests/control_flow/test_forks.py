@@ -355,6 +355,67 @@ def _larger(a, b):
     return a if a.sum() > b.sum() else b
 
 
+# --- loops that are left early, where the rounds change what a name is
+
+
+def left_by_a_break(x):
+    """LightGlue's mask: a number of points at first, true or false after the first layer."""
+    kept = (x[:, 0] * 8).int()
+    for _ in range(3):
+        x = x * 2 + kept.to(x.dtype)[:, None]
+        if x.sum() > 12:
+            break
+        kept = kept > 0
+    return x
+
+
+def left_by_a_return(x):
+    kept = x.int()
+    for i in range(3):
+        if x.sum() > 4:
+            return x + kept.sum()
+        kept = kept > 0 if i == 0 else kept.float().sum(0)
+        x = x * 2 + kept
+    return x - 1
+
+
+def left_by_a_break_in_an_inner_arm(x):
+    kept, seen = (x * 4).int(), []
+    for i in range(2):
+        seen.append(kept)
+        x = x * 2
+        if x.max() > 3:
+            kept = kept + 1
+            if x.sum() > 6:
+                x = x + 1
+                break
+        kept = kept > 0 if i == 0 else kept.float()
+    return x, len(seen), kept.sum().float(), seen[-1].float()
+
+
+WAYS_OUT = [(torch.full((2, 3), value),) for value in (5.0, 1.1, 0.6, 0.4, 0.1, 0.0, -1.0, -3.0)]
+
+
+@pytest.mark.parametrize("model", [left_by_a_break, left_by_a_return, left_by_a_break_in_an_inner_arm])
+def test_a_loop_that_is_left_before_a_name_becomes_something_else(model):
+    assert_kept_alive(model, WAYS_OUT[3], [*WAYS_OUT, *rows(1, 2, 5)], dynamic_shapes=ROWS)
+
+
+def test_what_a_loop_left_behind_is_told_where_it_is_a_result_of_two_kinds():
+    """No ONNX value is int32 now and bool then."""
+
+    def model(x):
+        kept = x.int()
+        for _ in range(2):
+            x = x * 2
+            if x.sum() > 4:
+                break
+            kept = kept > 0
+        return x, kept
+
+    assert refused(model, (UP,)).code == "TP103"
+
+
 @contextlib.contextmanager
 def _measured(seen):
     seen.append("begun")

@@ -120,3 +120,26 @@ def test_a_write_to_a_piece_reaches_the_tensor():
         return y
 
     on(model, ANY)
+
+
+def test_as_many_chunks_as_were_put_together_are_no_list_of_open_length():
+    """Their items differ in kind, and one is written to: eager has three chunks of n rows at any n."""
+
+    def model(x):
+        streams = torch.cat([x, x * 2, x + 1])
+        main, *others = streams.chunk(3)
+        kept = [torch.cat([main, each]).unsqueeze(0) for each in others]
+        kept.append(main[None, :1])
+        main += 1
+        return torch.cat(kept[:-1]), kept[-1], streams, len(streams.chunk(3))
+
+    on(model, (0, *ANY), loops=0)
+
+
+def test_pieces_as_long_as_what_was_put_together():
+    def model(x):
+        return torch.stack(torch.cat([x, x * 2]).split(x.shape[0])).sum(0)
+
+    size = torch.export.Dim("rows", min=1)
+    assert_kept_alive(model, *rows(4), rows(*ANY), dynamic_shapes=({0: size},), loops=0)
+    on(model, ANY)

@@ -332,3 +332,36 @@ def test_labels_behind_the_first_minus_one_are_no_labels():
         return loss(x, labels), loss(x, labels, reduction="none"), loss(x[0], labels[0], reduction="sum")
 
     faithful(forward, torch.randn(2, 4), torch.tensor([[3, 0, -1, 1], [0, -1, -1, 1]]))
+
+
+def test_differences_of_rows_that_may_be_too_few():
+    def forward(x, positions):
+        found = positions[positions > 2]
+        return (
+            x.diff(dim=0),
+            torch.diff(x, n=2, dim=0, prepend=x[:1], append=x[-1:]),
+            (x > 0).diff(dim=-1),
+            found.diff(prepend=found[:1] - 1),
+            x.diff(n=0),
+        )
+
+    faithful(forward, torch.randn(4, 3), torch.tensor([1, 4, 2, 7, 3]), free=({0}, {0}))
+
+
+@pytest.mark.parametrize("entries", [4, 30])
+def test_distances_from_as_many_rows_as_a_tensor_says(entries):
+    """A codec pads by what a tensor computes, and looks its frames up in a codebook; many entries are products."""
+    torch.manual_seed(3)
+    book = torch.randn(entries, 3)
+
+    class Codebook(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stride = nn.Buffer(torch.tensor(4))
+
+        def forward(self, x):
+            missing = (self.stride - x.shape[0] % self.stride) % self.stride
+            frames = F.pad(x, (0, 0, 0, missing))[::4]
+            return torch.cdist(frames, book), torch.cdist(book, frames, p=1)
+
+    faithful(Codebook(), torch.randn(9, 3), free=ROWS)

@@ -41,6 +41,7 @@ def test_what_is_a_name() -> None:
         ("vit", {"pixel_values"}, {"batch"}),
         ("convnext", {"pixel_values"}, {"batch", "height", "width"}),
         ("wav2vec2", {"input_values", "attention_mask"}, {"batch", "samples"}),
+        ("audio-spectrogram-transformer", {"input_values"}, {"batch"}),
         ("detr", {"pixel_values", "pixel_mask"}, {"batch", "height", "width"}),
         ("llava", {"input_ids", "attention_mask", "pixel_values"}, {"batch", "sequence"}),
         ("lxmert", {"input_ids", "attention_mask", "visual_feats", "visual_pos"}, {"batch", "sequence", "boxes"}),

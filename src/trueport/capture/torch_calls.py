@@ -176,6 +176,10 @@ def _left_open_here(made: TracedList) -> TracedList:
     return made
 
 
+_COPIES = (torch.split_copy, torch.unbind_copy)
+"""What writes go into these reaches nobody else."""
+
+
 def _in_pieces(cutting: Callable[..., Cutting], *functions: Callable[..., Any]) -> None:
     for function in functions:
         decomposes(function, when=always)(functools.partial(_pieces, cutting, function))
@@ -188,6 +192,8 @@ def _pieces(cutting: Callable[..., Cutting], function: Callable[..., Any], *args
         given = replace(given, by=given.by.item())
     if not given.is_open:
         return NotImplemented
+    if function not in _COPIES and (pieces := given.evenly()) is not None:
+        return tuple(pieces)
     places = _tracer().places
     frame = places.asking_frame(through=getattr(function, "__code__", None))
     _tracer().demand.require(frame, places)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from trueport.decompositions.registry import decomposes, free_size, holds_symbol, sizes_of
 from trueport.torch_internals import decomposition_of
+from trueport.torch_internals.symbolic import has_hint, is_symbolic
 
 aten = torch.ops.aten
 
@@ -37,6 +38,27 @@ def _kron(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         [s for size in right for s in (1, size)]
     )
     return product.reshape([a * b for a, b in zip(left, right, strict=True)])
+
+
+_MANY_ROWS = 25
+"""More of them, and torch computes Euclidean distances as products."""
+
+
+@decomposes(aten.cdist.default)
+def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float = 2, compute_mode: int | None = None) -> torch.Tensor:
+    """Torch asks first whether there are any elements at all, which decides nothing. Where only the run tells the rows,
+    the differences themselves are taken."""
+
+    def many(rows: Any) -> bool:
+        return bool(rows > _MANY_ROWS) if not is_symbolic(rows) or has_hint(rows) else False
+
+    rows = sorted((x1.shape[-2], x2.shape[-2]), key=is_symbolic)  # a plain number may spare the question
+    if p != 2 or not (compute_mode == 1 or (not compute_mode and any(map(many, rows)))):
+        return aten._cdist_forward.default(x1, x2, p, compute_mode)  # type: ignore[no-any-return]
+    one, other = ((x**2).sum(-1, keepdim=True) for x in (x1, x2))
+    left = torch.cat([x1 * -2, one, torch.ones_like(one)], -1)
+    right = torch.cat([x2, torch.ones_like(other), other], -1)
+    return (left @ right.mT).clamp(min=0).sqrt()
 
 
 @decomposes(torch.cross, torch.Tensor.cross, when=free_size)

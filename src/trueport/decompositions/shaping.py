@@ -83,6 +83,24 @@ def _broadcast(one: Any, other: Any) -> Any:
     return one if same_number(other, 1) else other
 
 
+@decomposes(aten.diff.default)
+def _diff(
+    tensor: torch.Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: torch.Tensor | None = None,
+    append: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Torch asks whether there are as many items as differences; the cuts of a shorter row are empty as well."""
+    given = [part for part in (prepend, tensor, append) if part is not None]
+    result = torch.cat(given, dim) if len(given) > 1 else tensor
+    before = (*[slice(None)] * (dim % tensor.dim()),)
+    for _ in range(n):
+        later, earlier = (get_item(result, (*before, part)) for part in (slice(1, None), slice(None, -1)))
+        result = later ^ earlier if tensor.dtype == torch.bool else later - earlier
+    return result.clone() if result is tensor else result
+
+
 @decomposes(aten.tensor_split.sections)
 def _tensor_split(tensor: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
     """The first parts are one longer where the length is no multiple; torch would count them out in plain numbers."""

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from trueport.rewrite.build import RUNTIME, place_the_rest
 from trueport.rewrite.contexts import Called
+from trueport.rewrite.exits import own_exits
 from trueport.rewrite.finding import everywhere, near
 from trueport.rewrite.forks import Fork
 from trueport.rewrite.out_of_date import is_out_of_date
@@ -236,6 +237,15 @@ def function_around(file: str, line: int) -> tuple[int, int]:
     spans = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(_module(file, line)) if isinstance(n, kinds)]
     around = [span for span in spans if span[0] <= line <= span[1]]
     return max(around, default=(line, line))
+
+
+def left_early_around(file: str, line: int) -> list[int]:
+    """Where the `for` loops begin that hold a line and that a `break` or a `return` may leave, innermost first."""
+    first, _ = function_around(file, line)
+    loops = (n for n in ast.walk(_module(file, line)) if isinstance(n, ast.For) and n.lineno >= first)
+    around = [n for n in loops if n.body[0].lineno <= line <= (n.body[-1].end_lineno or 0)]
+    left = [n.lineno for n in around if own_exits(n.body) & {ast.Break, ast.Return}]
+    return sorted(left, reverse=True)
 
 
 def _extent(node: ast.FunctionDef) -> tuple[int, int]:

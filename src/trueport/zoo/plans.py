@@ -257,7 +257,7 @@ def _forms(name: str, config: Any, model: Any, names: list[str]) -> list[TensorP
         case "decoder_attention_mask":
             return [TensorPlan("mask", ("batch", "target"))]
         case "attention_mask" if "input_values" in names:
-            return [TensorPlan("mask", ("batch", "samples")), TensorPlan("ones", ("batch", "frames"))]
+            return [TensorPlan("mask", ("batch", "samples"))]
         case "attention_mask" | "padding_mask" | "input_features_mask" | "feature_attention_mask" if (
             "input_features" in names
         ):

@@ -17,7 +17,7 @@ from trueport.capture.containers.parts import number_of
 from trueport.capture.containers.rows import ItemShape, NotAlike, Rows
 from trueport.capture.containers.sequences import OpenSequence
 from trueport.decompositions.indexing import cut, get_item
-from trueport.torch_internals.symbolic import is_symbolic, same_number
+from trueport.torch_internals.symbolic import expr_of, is_symbolic, same_number, shapes_of
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,30 @@ class Cutting:
             return is_open(self.by)
         return any(map(is_symbolic, (self.by, self.tensor.shape[self.dim])))
 
+    def evenly(self) -> list[torch.Tensor] | None:
+        """The pieces where they are as many in every run, and all of one size: `x.chunk(3)` of `3 * n` items."""
+        if self.tensor.dim() == 0 or not isinstance(self.by, (int, torch.SymInt)):
+            return None
+        length: Any = self.tensor.shape[self.dim]
+        by: Any = self.by
+        if self.rows is _chunk:
+            count, size = by, length // by
+        elif is_symbolic(by) and shapes_of(by).is_never_negative(by - 1):
+            count, size = _plain_if_known(length // by), by
+        else:
+            return None
+        if is_symbolic(count) or count < 1 or not same_number(count * size, length):
+            return None
+        return list(self.tensor.split_with_sizes([size] * count, self.dim))
+
     def cut(self) -> TracedList:
         made = TracedList.of_rows(self.rows(self.tensor, self.dim % self.tensor.dim(), self.by))
         made.stands_for = tuple
         return made
+
+
+def _plain_if_known(number: Any) -> Any:
+    return int(known) if is_symbolic(number) and (known := expr_of(number)).is_Integer else number
 
 
 def split(tensor: torch.Tensor, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Cutting:

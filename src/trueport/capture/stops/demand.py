@@ -24,7 +24,7 @@ from trueport.graph.regions import Graph
 from trueport.rewrite.calls import ASKING_IN_C
 from trueport.rewrite.contexts import Called
 from trueport.rewrite.forks import Fork
-from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around
+from trueport.rewrite.functions import COMPREHENSIONS, Refused, Rewriting, function_around, left_early_around
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Place, Where
 from trueport.torch_internals.messages import names_a_symbol, names_a_traced_value
@@ -256,15 +256,23 @@ class Demand:
         self._raise(StartsAgain("a statement did not come to the same branches again: none is run for each way"))
 
     def want_ways(self, code: CodeType | None, line: int, callers: list[tuple[CodeType, int]]) -> None:
-        """Start again with the rest of what calls the function of a branch run for each of its arms."""
+        """Start again with the rest of what calls the function of a branch run for each of its arms.
+
+        Before that, with the loop around the branch and what follows it, where an arm may leave that loop: what the
+        other rounds do to a name is none of the arm's that left.
+        """
         self.end()
         if code is None or self.forks_off:
             return
+        is_new = (code.co_filename, line) not in self._parting
         self._parting.add((code.co_filename, line))
         first, last = function_around(code.co_filename, line)
-        for caller, at in callers:
-            if caller.co_filename != code.co_filename or not first <= at <= last:
-                self.want_fork(caller, Fork(at, rest=True))
+        around = [(code, at) for at in left_early_around(code.co_filename, line)]
+        around += [(c, at) for c, at in callers if c.co_filename != code.co_filename or not first <= at <= last]
+        for each, at in around:
+            self.want_fork(each, Fork(at, rest=True))
+        if is_new and self._rewriting is not None and self._forks_left < limits.FORKS and around:
+            self._raise(StartsAgain("a statement that is run for each way gets one more branch", _at(code, line)))
 
     def is_fork(self, places: Places) -> bool:
         """Whether the branch that is met just now is one for whose arms a statement around it is run."""
