@@ -31,12 +31,12 @@ from trueport.generation.plan import (
     planned,
     source_ports,
 )
-from trueport.generation.proof import TOKENS, Proof, prove
+from trueport.generation.proof import TOKENS, Proof, prove, refuse_short
 from trueport.generation.running import Graphs, InTorch, Runtime
 from trueport.generation.sharing import share_weights
 from trueport.generation.step import Encode, Step
 from trueport.generation.watch import Lengths, watched
-from trueport.load.faults import usage_error
+from trueport.load.faults import refuse_checking, usage_error
 from trueport.program import Program
 
 _SEEN = ((2, 5, 6), (3, 7, 9))
@@ -112,11 +112,15 @@ def export(
     """
     target = Path(os.path.abspath(folder))
     refuse_folder(target, overwrite)
+    refuse_checking(seed)
+    _refuse_inputs(inputs or {}, tokens)
     made, source = loaded(model, dtype, lora)
     if source is not None and source.resolve() == target.resolve():
         raise usage_error(f"{target} is where the model is read from", fix="choose another folder to write")
     adapters = AdapterSet.of(made)
     prompts = Prompts(made, inputs or {}, seed)
+    if verify:
+        refuse_short(prompts)
     progress.stage("watch")
     parts = _parts(made, prompts)
     programs = {
@@ -155,6 +159,14 @@ def export(
         if settings := genai_config(made, parts[0].plan, parts[0].file):
             (place / "genai_config.json").write_text(json.dumps(settings, indent=2) + "\n")
     return GenerationFolder(target, programs, proof, with_each)
+
+
+def _refuse_inputs(inputs: Mapping[str, torch.Tensor], tokens: int) -> None:
+    if not isinstance(tokens, int) or tokens < 1:
+        raise usage_error(f"tokens={tokens!r} compares nothing", fix="give 1 or more, or verify=False")
+    for name, value in inputs.items():
+        if not isinstance(value, torch.Tensor) or value.dim() == 0 or len(value) == 0:
+            raise usage_error(f"inputs[{name!r}] is no batch of tensors", fix="give what generate() takes: rows first")
 
 
 def _saved(program: Program, path: Path, adapters: AdapterSet) -> Path:

@@ -17,6 +17,7 @@ from trueport.diagnostics.rules.tp813_tokens_differ import TokensDiffer
 from trueport.errors import ExportError, refusal
 from trueport.generation.eager import EagerText, Inputs, Prompts, generate
 from trueport.generation.running import Decoding, Graphs
+from trueport.load.faults import usage_error
 from trueport.verify.judging.compare import Tolerance, tolerance_for
 
 TOKENS = 32
@@ -72,13 +73,28 @@ class Proof:
     """Every run that was compared."""
 
     runs: tuple[GeneratedRun, ...]
+    padded: bool = True
+    """Whether rows were padded on the left; `generate()` may take no mask that says so."""
     one_piece_only: bool = False
     """Whether eager itself gives other tokens where a prompt comes in pieces, so that there is nothing to compare with:
     the forward of Mamba begins anew with each piece of more than one token."""
 
     def lines(self) -> list[str]:
-        more = ["the prompt must come in one piece: in several, eager itself gives other tokens than generate()"]
-        return [*map(str, self.runs), *(more if self.one_piece_only else [])]
+        more = [] if self.padded else ["no row was padded: generate() was given no attention_mask"]
+        if self.one_piece_only:
+            more.append(
+                "the prompt must come in one piece: in several, eager itself gives other tokens than generate()"
+            )
+        return [*map(str, self.runs), *more]
+
+
+def refuse_short(prompts: Prompts) -> None:
+    """Raise UsageError for a model that is made for fewer positions than the prompt and one token take."""
+    if prompts.positions is not None and prompts.positions <= _PROMPT:
+        message = (
+            f"{type(prompts.model).__name__} is made for {prompts.positions} positions, and a proof takes {_PROMPT + 1}"
+        )
+        raise usage_error(message, fix="raise max_position_embeddings, or pass verify=False and compare it yourself")
 
 
 def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS) -> Proof:
@@ -102,7 +118,8 @@ def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS)
             if not _differs(eager, inputs, in_pieces, expected, tolerance):
                 raise
             one_piece_only = True
-    return Proof(tuple(runs), one_piece_only)
+    padded = not bool(inputs.get("attention_mask", torch.ones(1)).all())
+    return Proof(tuple(runs), padded, one_piece_only)
 
 
 def _differs(
