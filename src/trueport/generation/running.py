@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
 from trueport.diagnostics.rules.tp801_runtime_cannot_load import RuntimeCannotLoad
 from trueport.diagnostics.rules.tp802_runtime_refuses_input import RuntimeRefusesInput
 from trueport.errors import refusal
@@ -39,7 +40,7 @@ class Runtime:
 
         self._library: Any = onnxruntime
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # it warns of each input that may be left out
+        options.log_severity_level = 4  # it warns of each input that may be left out, and errors are raised as well
         self._name = path.name
         try:
             self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -87,7 +88,10 @@ class InTorch:
 
     def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
         with torch.no_grad():
-            found = self.module(*(feeds[name].clone() for name in self.inputs))
+            try:
+                found = self.module(*(feeds[name].clone() for name in self.inputs))
+            except Exception as why:  # whatever a model raises
+                raise refusal(EagerRefuses(message=shortened(why))) from why
         return dict(zip(self.outputs, found, strict=True))
 
 
