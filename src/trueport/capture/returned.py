@@ -85,7 +85,9 @@ def counted(job: Job, after: Any) -> Iterator[Diagnostic]:
     if counters:
         yield NumberFrozen(
             message=f"{', '.join(counters)}: the model would be right for this one call only",
-            fix="keep what is counted as a tensor, which is an input; of transformers: trueport.generation.export",
+            fix="make its class a dataclass, and its numbers are inputs, or count in a tensor; of transformers: give "
+            "DynamicCache() without a config, which keeps every token and counts none (the mask leaves out what has "
+            "left a window), or use trueport.generation.export",
         )
 
 
