@@ -45,18 +45,72 @@ def new_tokens(past: int, count: int):
     return ids, mask
 
 
-@pytest.mark.parametrize("kind", ["DynamicCache", "StaticCache"])
-def test_a_cache_that_counts_in_plain_numbers_is_refused(kind):
-    """One count is right for one call; and drawn apart from the keys, a count fits none."""
+def compared(program, model, cache, lengths, counts=(1,)) -> None:
+    """At each length of the past, with what eager gives for the same: the logits, and the cache for the next call."""
+    for length in lengths:
+        for count in counts:
+            given = new_tokens(length, count)
+            logits, after = program(*given, filled(model, cache(), length))
+            with torch.no_grad():
+                expected, left = WithCache(model)(*given, filled(model, cache(), length))
+            torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
+            for ours, theirs in zip(after.layers, left.layers, strict=True):
+                assert ours.get_seq_length() == theirs.get_seq_length() == length + count
+                torch.testing.assert_close(ours.keys, theirs.keys, atol=1e-4, rtol=1e-4)
+
+
+def test_a_sliding_cache_counts_in_numbers_that_are_inputs():
+    """DynamicCache(config): keys of the window at most, and a plain count of all tokens in each layer."""
     model = mistral(WINDOW)
-    cache = getattr(transformers(), kind)
-    full = {"max_cache_len": 16} if kind == "StaticCache" else {}
-    past = filled(model, cache(config=model.config, **full), 2)
-    with pytest.raises(trueport.ExportError, match="right for this one call only") as refused:
-        trueport.export(WithCache(model).eval(), (*new_tokens(2, 1), past), verify=False)
-    error = next(one for one in refused.value.diagnostics if one.is_error)
-    assert error.code == "TP205"
-    assert "DynamicCache() without a config" in error.fix
+
+    def cache():
+        return transformers().DynamicCache(config=model.config)
+
+    batch, kept = Dim("batch"), Dim("kept", max=WINDOW - 1)
+    layer = {"keys": {0: batch, 2: kept}, "values": {0: batch, 2: kept}}
+    shapes = ({0: batch}, {0: batch, 1: Dim("total", min=1)}, {"layers": [layer] * LAYERS})
+    program = trueport.export(
+        WithCache(model).eval(), (*new_tokens(2, 1), filled(model, cache(), 2)), dynamic_shapes=shapes
+    )
+    assert {"past_0_cumulative_length", "past_1_cumulative_length"} < {i.name for i in program.model.graph.inputs}
+    compared(program, model, cache, (1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 9))
+
+
+def test_a_static_sliding_cache_as_well():
+    model = mistral(WINDOW)
+
+    def cache():
+        return transformers().StaticCache(config=model.config, max_cache_len=16)
+
+    shapes = ({}, {1: Dim("total", min=1)}, None)
+    given = (*new_tokens(2, 1), filled(model, cache(), 2))
+    program = trueport.export(WithCache(model).eval(), given, dynamic_shapes=shapes)
+    compared(program, model, cache, (1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 9))
+
+
+class Turns:
+    """It counts its calls, and Python needs the count itself."""
+
+    def __init__(self, x: torch.Tensor, count: int) -> None:
+        self.x, self.count = x, count
+
+
+class Turning(torch.nn.Module):
+    def forward(self, turns: Turns):
+        turns.count += 1
+        return turns.x.sum(dim=turns.count % 2)
+
+
+def test_a_count_that_can_be_no_input_is_refused_as_a_constant():
+    with pytest.raises(trueport.ExportError) as refused:
+        trueport.export(Turning().eval(), (Turns(torch.randn(2, 3), 1),))
+    first, *others = [one for one in refused.value.diagnostics if one.is_error]
+    assert (first.code, "right for this one call only" in first.message) == ("TP205", True)
+    assert "DynamicCache() without a config" in first.fix
+    assert others  # why not as an input, at its line
+    kept = {"constants": ["turns_count"]}
+    with pytest.raises(trueport.ExportError, match="right for this one call only"):
+        trueport.export(Turning().eval(), (Turns(torch.randn(2, 3), 1),), **kept)
 
 
 def test_the_way_out_is_right_below_at_and_above_the_window():
