@@ -15,12 +15,13 @@ from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.examine.run import all_leaves, copy_of, goes_on
 from trueport.examine.state import Snapshot
 from trueport.load.job import Job, Leaf
+from trueport.load.structures import flatten
 from trueport.torch_internals.eager_modes import without_compiler
 
 
 def counted_up(job: Job) -> tuple[tuple[Leaf, object], ...]:
-    """Such numbers of this job, and what the call left. Where eager refuses its example, there are none; that is told
-    elsewhere."""
+    """Such numbers of this job that forward gives back, and what the call left. One that stays in the argument alone
+    could be no output, and is refused as a constant. Where eager refuses its example, there are none."""
     if not any(_may_count(leaf) for leaf in job.leaves):
         return ()
     state = Snapshot(job.model)
@@ -28,14 +29,19 @@ def counted_up(job: Job) -> tuple[tuple[Leaf, object], ...]:
         values = all_leaves(job, [leaf.value for leaf in job.inputs])
         args, kwargs = arguments = job.call.build([copy_of(value) for value in values])
         with torch.no_grad(), without_compiler(), goes_on():
-            job.model(*args, **kwargs)
+            outputs = job.model(*args, **kwargs)
         after: list[Any] = job.call.flatten(arguments)
     except Exception:  # noqa: BLE001  whatever the model raises; or the object has other parts now
         return ()
     finally:
         state.put_back()
-    pairs = zip(job.leaves, after, strict=True)
-    return tuple((leaf, value) for leaf, value in pairs if _may_count(leaf) and is_counted(leaf, value))
+    given_back = {(_attribute(leaf.path), leaf.value) for leaf in flatten(outputs)[0] if type(leaf.value) is int}
+    pairs = [pair for pair in zip(job.leaves, after, strict=True) if _may_count(pair[0]) and is_counted(*pair)]
+    return tuple((leaf, value) for leaf, value in pairs if (_attribute(leaf.path), value) in given_back)
+
+
+def _attribute(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def is_counted(leaf: Leaf, after: object) -> bool:
