@@ -15,6 +15,7 @@ SMALL = {
     "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
 GROUPED = {**SMALL, "num_key_value_heads": 2}
+UNPLACED = {key: value for key, value in SMALL.items() if key != "max_position_embeddings"}
 SPEECH_AND_TEXT = {
     "vocab_size": VOCABULARY, "d_model": 256, "encoder_layers": 4, "decoder_layers": 4, "encoder_attention_heads": 8,
     "decoder_attention_heads": 8, "encoder_ffn_dim": 512, "decoder_ffn_dim": 512, "decoder_start_token_id": 2,
@@ -84,8 +85,8 @@ CONFIGS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "RecurrentGemma": (
         "RecurrentGemmaForCausalLM",
         "RecurrentGemmaConfig",
-        {**{key: value for key, value in SMALL.items() if key != "max_position_embeddings"}, "num_key_value_heads": 1,
-         "lru_width": 256, "attention_window_size": 64, "block_types": ["recurrent", "recurrent", "attention"]},
+        {**UNPLACED, "num_key_value_heads": 1, "lru_width": 256, "attention_window_size": 64,
+         "block_types": ["recurrent", "recurrent", "attention"]},
     ),
     "T5": (
         "T5ForConditionalGeneration",
@@ -104,7 +105,82 @@ CONFIGS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**SPEECH_AND_TEXT, "num_mel_bins": 16, "max_source_positions": FRAMES, "max_target_positions": POSITIONS,
          "suppress_tokens": None, "begin_suppress_tokens": None},
     ),
+    "Gemma 2": ("Gemma2ForCausalLM", "Gemma2Config", {**GROUPED, "head_dim": 32, "sliding_window": WINDOW}),
+    "Qwen2-MoE": (
+        "Qwen2MoeForCausalLM",
+        "Qwen2MoeConfig",
+        {**GROUPED, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
+         "shared_expert_intermediate_size": 128},
+    ),
+    "Cohere 2": ("Cohere2ForCausalLM", "Cohere2Config", {**GROUPED, "sliding_window": WINDOW}),
+    "StableLM": ("StableLmForCausalLM", "StableLmConfig", GROUPED),
+    "Falcon (ALiBi)": ("FalconForCausalLM", "FalconConfig", {**UNPLACED, "alibi": True}),
+    "Bloom": (
+        "BloomForCausalLM",
+        "BloomConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 256, "n_layer": 4, "n_head": 8},
+    ),
+    "MPT": (
+        "MptForCausalLM",
+        "MptConfig",
+        {"vocab_size": VOCABULARY, "d_model": 256, "n_layers": 4, "n_heads": 8, "max_seq_len": POSITIONS},
+    ),
+    "GPT-NeoX": ("GPTNeoXForCausalLM", "GPTNeoXConfig", SMALL),
+    "Phi": ("PhiForCausalLM", "PhiConfig", SMALL),
+    "Granite": ("GraniteForCausalLM", "GraniteConfig", GROUPED),
+    "OLMo 2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
+    "Starcoder 2": ("Starcoder2ForCausalLM", "Starcoder2Config", {**GROUPED, "sliding_window": WINDOW}),
+    "GPT-OSS": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**GROUPED, "head_dim": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": WINDOW},
+    ),
+    "Llama 4": (
+        "Llama4ForCausalLM",
+        "Llama4TextConfig",
+        {**GROUPED, "head_dim": 32, "num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 256,
+         "attention_chunk_size": WINDOW},
+    ),
+    "Jamba": (
+        "JambaForCausalLM",
+        "JambaConfig",
+        {**GROUPED, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2,
+         "expert_layer_offset": 1, "num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 16,
+         "use_mamba_kernels": False},
+    ),
+    "Bamba": (
+        "BambaForCausalLM",
+        "BambaConfig",
+        {**GROUPED, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_n_heads": 16, "mamba_d_head": 32,
+         "mamba_d_state": 16, "mamba_chunk_size": 16},
+    ),
+    "mBART": (
+        "MBartForConditionalGeneration",
+        "MBartConfig",
+        {**SPEECH_AND_TEXT, "max_position_embeddings": POSITIONS, "forced_eos_token_id": None},
+    ),
+    "Pegasus": (
+        "PegasusForConditionalGeneration",
+        "PegasusConfig",
+        {**SPEECH_AND_TEXT, "max_position_embeddings": POSITIONS, "forced_eos_token_id": None},
+    ),
+    "Marian": (
+        "MarianMTModel",
+        "MarianConfig",
+        {**SPEECH_AND_TEXT, "max_position_embeddings": POSITIONS, "forced_eos_token_id": None,
+         "decoder_vocab_size": VOCABULARY},
+    ),
+    "Moonshine": (
+        "MoonshineForConditionalGeneration",
+        "MoonshineConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 256, "intermediate_size": 512, "encoder_num_hidden_layers": 2,
+         "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 8, "decoder_num_attention_heads": 8,
+         "decoder_start_token_id": 1, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
+    ),
 }  # fmt: skip
+
+SPEECH = {"Whisper": ("input_features", (3, 16, 2 * FRAMES)), "Moonshine": ("input_values", (3, 3200))}
+"""What goes in besides text."""
 
 
 def made(name: str) -> tuple[Any, dict[str, torch.Tensor]]:
@@ -115,5 +191,7 @@ def made(name: str) -> tuple[Any, dict[str, torch.Tensor]]:
     for parameter in model.parameters():
         if parameter.dim() == 2:
             torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
-    speech = {"input_features": torch.randn(3, 16, 2 * FRAMES)} if name == "Whisper" else {}
-    return model, speech
+    if name not in SPEECH:
+        return model, {}
+    port, shape = SPEECH[name]
+    return model, {port: torch.randn(shape)}

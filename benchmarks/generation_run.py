@@ -55,7 +55,8 @@ def measure(name: str, *, folder: Path, phase: Callable[[str], None]) -> Row:
     phase("measure")
     runs = done.proof.runs if done.proof else ()
     tokens = ", ".join(f"{run.rows} × {run.tokens} ({'+'.join(map(str, run.pieces))})" for run in runs)
-    tokens += ", in pieces not: nor does eager" if done.proof and done.proof.one_piece_only else ""
+    if done.proof and done.proof.one_piece_only:
+        tokens += ", in pieces refused, as by eager" if done.proof.refused else ", in pieces not: nor does eager"
     anew = sorted({step for run in runs for step in run.anew})
     inputs = prompts.make(1, PAST, SOURCE)
     return Row(
@@ -141,7 +142,7 @@ def _cacheless(
     text = "decoder_input_ids" if "decoder_input_ids" in inputs else "input_ids"
     batch, sequence, source = Dim("batch", min=1), Dim("sequence", min=1), Dim("source", min=1)
     shapes = tuple(
-        {0: batch} if name == "input_features" else {0: batch, 1: sequence if len(value[0]) == PAST else source}
+        {0: batch} if value.is_floating_point() else {0: batch, 1: sequence if len(value[0]) == PAST else source}
         for name, value in inputs.items()
     )
     names, file = tuple(inputs), folder / "whole.onnx"

@@ -141,14 +141,19 @@ def test_plain_numbers_of_an_object_are_part_of_the_object():
     assert cache.longest == 6
 
 
-def test_a_number_that_the_call_counts_up_is_refused():
-    """Whatever the object is called where it is returned, or whether it is returned at all."""
-
+def test_a_number_that_the_call_counts_up_is_refused_where_it_does_not_come_back():
     class Drops(Fills):
         def forward(self, x, cache):
             return super().forward(x, cache)[0]
 
-    for model in (Fills(), Drops()):
-        report = trueport.check(model, (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
-        assert [found.code for found in report.errors] == ["TP205"]
-        assert report.errors[0].message.startswith("cache.counted is 3 before the call and 4 after it")
+    report = trueport.check(Drops(), (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
+    assert [found.code for found in report.errors] == ["TP205"]
+    assert report.errors[0].message.startswith("cache.counted is 3 before the call and 4 after it")
+
+
+def test_a_number_that_the_call_counts_up_and_gives_back_is_an_input_and_an_output():
+    program = trueport.export(Fills(), (torch.randn(1, 2), Filled(torch.tensor(2), 3)))
+    assert [each.name for each in program.report.inputs] == ["x", "cache_rows", "cache_used", "cache_counted"]
+    for counted in (0, 1, 3, 8):
+        _, cache = program(torch.randn(1, 2), Filled(torch.tensor(4), counted))
+        assert cache.counted == (counted + 1 if counted else 0)

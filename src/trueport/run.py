@@ -45,6 +45,7 @@ from trueport.diagnostics.rules.tp901_our_fault import OurFault
 from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, UsageError
 from trueport.examine import Examined, Precisely, Snapshot, examine, run_eager, run_with_state
+from trueport.examine.counting import counted_up, right_for_one_call
 from trueport.examine.limits import within
 from trueport.examine.unheard import unheard
 from trueport.functions.asked import Wanted
@@ -52,6 +53,7 @@ from trueport.functions.stage import NamedCalls, write_functions
 from trueport.garbage import thawed, uncollected
 from trueport.graph.regions import Graph
 from trueport.load.job import Job, Leaf, sizes_in
+from trueport.load.request import with_counters
 from trueport.load.roots import source_roots
 from trueport.lower.lower import Lowered, lower
 from trueport.lower.noted import describe
@@ -170,8 +172,18 @@ class Run:
         """The model on the other side, and the run that brought it there: this one, or one with the flags baked in.
 
         `use_cache=False` is an input as long as both sides fit into one graph. Where they do not (one returns a cache),
-        only Python can look at it. Raises ExportError where a stage has an error to tell.
+        only Python can look at it. Numbers that the call counts up in an object are inputs, too; as constants they are
+        refused. Raises ExportError where a stage has an error to tell.
         """
+        counters = counted_up(self.job)
+        if not counters:
+            return self._with_flags()
+        try:
+            return replace(self, job=with_counters(self.job, [leaf for leaf, _ in counters]))._with_flags()
+        except ExportError as refused:
+            raise ExportError((right_for_one_call(counters), *refused.diagnostics), refused.rewritten) from refused
+
+    def _with_flags(self) -> tuple[Run, CarriedModel]:
         try:
             return self, self._carried()
         except NotCaptured as refused:

@@ -43,11 +43,30 @@ def t5() -> Any:
     return made(config, "T5ForConditionalGeneration")
 
 
+def moonshine() -> Any:
+    """Which asks the outputs of its encoder for attributes, where others take a tuple."""
+    config = transformers().MoonshineConfig(
+        vocab_size=VOCABULARY, hidden_size=16, intermediate_size=32, encoder_num_hidden_layers=1,
+        decoder_num_hidden_layers=1, encoder_num_attention_heads=2, decoder_num_attention_heads=2,
+        bos_token_id=1, eos_token_id=2, pad_token_id=0, decoder_start_token_id=1,
+    )  # fmt: skip
+    return made(config, "MoonshineForConditionalGeneration")
+
+
 def mamba() -> Any:
     config = transformers().MambaConfig(
         vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4, expand=2, conv_kernel=3
     )
     return made(config, "MambaForCausalLM")
+
+
+def recurrent_gemma() -> Any:
+    """Which raises where several tokens come after others: its mask does not count those."""
+    config = transformers().RecurrentGemmaConfig(
+        vocab_size=VOCABULARY, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, lru_width=16, attention_window_size=16, block_types=["recurrent", "attention"],
+    )  # fmt: skip
+    return made(config, "RecurrentGemmaForCausalLM")
 
 
 def phi3() -> Any:

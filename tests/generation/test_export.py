@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 
 import trueport
-from tests.generation.models import leaky, llama, mamba, mistral, phi3, t5
+from tests.generation.models import leaky, llama, mamba, mistral, moonshine, phi3, recurrent_gemma, t5
 from trueport.generation.eager import Prompts, generate
 
 pytest.importorskip("transformers")
@@ -73,6 +75,13 @@ def test_an_encoder_and_its_decoder(tmp_path):
     (data,) = (tmp_path / "out").glob("*.data")
     assert data.stat().st_size < sum(program_bytes(program) for program in done.programs.values())
     assert [run.tokens for run in done.proof.runs] == [6] * 4
+
+
+def test_a_decoder_that_asks_its_encoders_outputs_by_name(tmp_path):
+    sound = torch.randn(3, 2000, generator=torch.Generator().manual_seed(0))
+    done = trueport.generation.export(moonshine(), tmp_path / "out", inputs={"input_values": sound}, tokens=4)
+    assert [run.tokens for run in done.proof.runs] == [4] * 4
+    assert "no row was padded" in done.lines()[-1]
 
 
 def test_where_eager_reads_the_whole_text_again(tmp_path):
@@ -173,6 +182,27 @@ def test_a_model_that_cannot_go_on_with_a_prompt_is_said_to_be_one(tmp_path):
     names = {value.name for value in onnx.load(tmp_path / "out" / "model.onnx", load_external_data=False).graph.output}
     assert names == {"logits", "present_conv_states.0", "present_recurrent_states.0"}
     assert not (tmp_path / "out" / "genai_config.json").exists()
+
+
+def test_where_eager_raises_after_a_past_the_file_does(tmp_path):
+    """It would have to leave out what was read before, or what eager never computed."""
+    done = trueport.generation.export(recurrent_gemma(), tmp_path / "out", tokens=4)
+    assert [(run.rows, run.pieces) for run in done.proof.runs] == [(1, (7,)), (3, (7,))]
+    assert done.lines()[-1].endswith("the file refuses several tokens after others, as eager does")
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
+
+    def logits(new: int, past: int):
+        sizes = {"batch": 2, "sequence": new, "past": past, "past + sequence": past + new}
+        dtypes = {"tensor(int64)": np.int64, "tensor(float)": np.float32}
+        inputs = session.get_inputs()
+        feeds = {i.name: np.ones([sizes.get(n, n) for n in i.shape], dtypes[i.type]) for i in inputs}
+        return session.run(["logits"], feeds)[0].shape
+
+    assert logits(3, 0) == (2, 3, 99)
+    assert logits(1, 4) == (2, 1, 99)
+    for past in (1, 4):
+        with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument, match="out of data bounds"):
+            logits(3, past)
 
 
 def test_what_is_not_known_is_refused(tmp_path):

@@ -23,8 +23,8 @@ from trueport.diagnostics.base import Diagnostic
 from trueport.diagnostics.rules.tp104_open_length import OpenLength
 from trueport.diagnostics.rules.tp109_sequence_output import SequenceOutput
 from trueport.diagnostics.rules.tp202_output_type import OutputType
-from trueport.diagnostics.rules.tp205_number_frozen import NumberFrozen
 from trueport.errors import ExportError, refusal
+from trueport.examine.counting import is_counted, right_for_one_call
 from trueport.graph.regions import GraphOutput, OpenItems, Switch, is_carried
 from trueport.load.job import Job
 from trueport.load.structures import FoundLeaf, Structure, StructureMismatch, flatten
@@ -77,16 +77,9 @@ def counted(job: Job, after: Any) -> Iterator[Diagnostic]:
         values = job.call.flatten(after)
     except StructureMismatch:  # the object has other parts now; those that it had are not told apart
         return
-    counters = [
-        f"{leaf.path} is {leaf.value} before the call and {value} after it"
-        for leaf, value in zip(job.leaves, values, strict=True)
-        if not leaf.is_input and type(leaf.value) is int and type(value) is int and value != leaf.value
-    ]
-    if counters:
-        yield NumberFrozen(
-            message=f"{', '.join(counters)}: the model would be right for this one call only",
-            fix="keep what is counted as a tensor, which is an input; of transformers: trueport.generation.export",
-        )
+    pairs = zip(job.leaves, values, strict=True)
+    if counters := [(leaf, value) for leaf, value in pairs if not leaf.is_input and is_counted(leaf, value)]:
+        yield right_for_one_call(counters)
 
 
 def _refuse_unknown(leaves: list[FoundLeaf]) -> None:

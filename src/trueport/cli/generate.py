@@ -82,7 +82,7 @@ def export(
 
 def _model(target: str) -> tuple[object, dict[str, Any] | None]:
     """What to export, and what `generate()` is given where the file says so (`example_inputs`)."""
-    if Path(target).is_dir():
+    if Path(target).is_dir() or not (":" in target or target.endswith(".py")):
         return target, None
     from trueport.load.targets import load_target
 

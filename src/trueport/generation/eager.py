@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
 from trueport.diagnostics.rules.tp206_generate_unknown import GenerateUnknown
-from trueport.errors import refusal
-from trueport.generation.watch import noted
+from trueport.errors import ExportError, refusal
+from trueport.examine.places import user_place
+from trueport.examine.refusals import shortened
+from trueport.generation.watch import noted, unknown
 
 Inputs = dict[str, torch.Tensor]
 
@@ -32,12 +36,18 @@ class Prompts:
 
     @property
     def vocabulary(self) -> int:
-        return int(self.model.config.get_text_config(decoder=True).vocab_size)
+        config = self.model.config.get_text_config(decoder=True)
+        if not isinstance(found := getattr(config, "vocab_size", None), int):
+            raise unknown(
+                f"the config of {type(self.model).__name__} has no vocab_size, and which tokens there are is not known"
+            )
+        return found
 
     @property
     def positions(self) -> int | None:
         """How many tokens the model is made for, where its config says so."""
-        return getattr(self.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+        found = getattr(self.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+        return found if isinstance(found, int) and found > 0 else None
 
     def make(self, batch: int, length: int, source: int = 0) -> Inputs:
         """Rows of which each is padded by one more token on the left than the one before it.
@@ -60,9 +70,20 @@ class Prompts:
             found["decoder_input_ids"] = prompt
         return found
 
+    @property
+    def pads(self) -> bool:
+        """Whether `generate()` can be told which tokens of a text are padding. It refuses what it does not pass on."""
+        taken = inspect.signature(self.model.prepare_inputs_for_generation).parameters
+        passes_on = any(each.kind is each.VAR_KEYWORD for each in taken.values())
+        return "attention_mask" in taken or (
+            passes_on and "attention_mask" in inspect.signature(self.model.forward).parameters
+        )
+
     def _text(self, draw: torch.Generator, batch: int, length: int) -> Inputs:
-        mask = (torch.arange(length) >= torch.arange(batch)[:, None]).long()
-        return {"input_ids": self._ids(draw, batch, length), "attention_mask": mask}
+        found = {"input_ids": self._ids(draw, batch, length)}
+        if self.pads:
+            found["attention_mask"] = (torch.arange(length) >= torch.arange(batch)[:, None]).long()
+        return found
 
     def _ids(self, draw: torch.Generator, batch: int, length: int) -> torch.Tensor:
         return torch.randint(0, self.vocabulary, (batch, length), generator=draw)
@@ -93,8 +114,23 @@ def generate(model: Any, inputs: Inputs, tokens: int) -> EagerText:
 
     with _plainly(model, tokens), noted(model, lambda _: None, after), torch.no_grad():
         given = {name: value.clone() for name, value in inputs.items()}
-        found = library.GenerationMixin.generate(model, **given)
+        try:
+            found = library.GenerationMixin.generate(model, **given)
+        except ExportError:
+            raise
+        except Exception as error:  # whatever the model raises, eager gives no answer
+            raise refusal(_eager_refuses(model, given, error)) from error
     return EagerText(found.sequences[:, -tokens:], found.logits, (True, *(length > 1 for length in lengths[1:])))
+
+
+def _eager_refuses(model: Any, inputs: Inputs, error: Exception) -> EagerRefuses:
+    shown = ", ".join(f"{name} {list(value.shape)}" for name, value in inputs.items())
+    return EagerRefuses(
+        message=f"generate() of {type(model).__name__} raises {shortened(error)}",
+        place=user_place(error, model),
+        seen=(f"it was given {shown}",),
+        fix="run model.generate() yourself: it raises the same; where it takes more than text, give inputs={...}",
+    )
 
 
 def tokens_name(model: Any) -> str:

@@ -31,18 +31,19 @@ from trueport.generation.plan import (
     planned,
     source_ports,
 )
-from trueport.generation.proof import TOKENS, Proof, prove
+from trueport.generation.proof import TOKENS, Proof, prove, refuse_short
 from trueport.generation.running import Graphs, InTorch, Runtime
 from trueport.generation.sharing import share_weights
 from trueport.generation.step import Encode, Step
 from trueport.generation.watch import Lengths, watched
-from trueport.load.faults import usage_error
+from trueport.load.faults import refuse_checking, usage_error
 from trueport.program import Program
 
 _SEEN = ((2, 5, 6), (3, 7, 9))
 """Batch, prompt and source of the two runs that are watched: other lengths for other meanings."""
 _TIMES_SEEN = 4
 _EXAMPLE = {BATCH: 2, SEQUENCE: 3, PAST: 4, TOTAL: 7, SOURCE: 5}
+_FROM_START = {PAST: 0, TOTAL: 3}
 _FREE: dict[str, Any] = {
     BATCH: Dim(BATCH, min=1),
     SEQUENCE: Dim(SEQUENCE, min=1),
@@ -112,11 +113,15 @@ def export(
     """
     target = Path(os.path.abspath(folder))
     refuse_folder(target, overwrite)
+    refuse_checking(seed)
+    _refuse_inputs(inputs or {}, tokens)
     made, source = loaded(model, dtype, lora)
     if source is not None and source.resolve() == target.resolve():
         raise usage_error(f"{target} is where the model is read from", fix="choose another folder to write")
     adapters = AdapterSet.of(made)
     prompts = Prompts(made, inputs or {}, seed)
+    if verify:
+        refuse_short(prompts)
     progress.stage("watch")
     parts = _parts(made, prompts)
     programs = {
@@ -157,6 +162,14 @@ def export(
     return GenerationFolder(target, programs, proof, with_each)
 
 
+def _refuse_inputs(inputs: Mapping[str, torch.Tensor], tokens: int) -> None:
+    if not isinstance(tokens, int) or tokens < 1:
+        raise usage_error(f"tokens={tokens!r} compares nothing", fix="give 1 or more, or verify=False")
+    for name, value in inputs.items():
+        if not isinstance(value, torch.Tensor) or value.dim() == 0 or len(value) == 0:
+            raise usage_error(f"inputs[{name!r}] is no batch of tensors", fix="give what generate() takes: rows first")
+
+
 def _saved(program: Program, path: Path, adapters: AdapterSet) -> Path:
     with adapters.as_inputs(program.model):
         return program.save(path, external_data=True)[0]
@@ -174,7 +187,8 @@ class _Part:
 
     def example(self) -> tuple[torch.Tensor, ...]:
         draw = torch.Generator().manual_seed(0)
-        return tuple(_example(port, draw) for port in self.ports)
+        sizes = _EXAMPLE | _FROM_START if self.plan.from_start else _EXAMPLE
+        return tuple(_example(port, draw, sizes) for port in self.ports)
 
     def runs(self) -> bool:
         """Whether eager takes several tokens after others."""
@@ -200,12 +214,12 @@ def _in_torch(part: _Part) -> InTorch:
     return InTorch(part.module, [port.name for port in part.ports], part.outputs)
 
 
-def _example(port: StepInput, draw: torch.Generator) -> torch.Tensor:
-    shape = port.shape(_EXAMPLE)
+def _example(port: StepInput, draw: torch.Generator, sizes: Mapping[str, int]) -> torch.Tensor:
+    shape = port.shape(sizes)
     if port.role is TensorRole.MASK:
         return (torch.arange(shape[1]) >= torch.arange(shape[0])[:, None]).to(port.example.dtype)
     if port.role is TensorRole.POSITIONS:
-        return torch.arange(_EXAMPLE[PAST], _EXAMPLE[TOTAL]).expand(shape).clone()
+        return torch.arange(sizes[PAST], sizes[TOTAL]).expand(shape).clone()
     if port.role is TensorRole.TOKENS:
         return torch.randint(int(port.example.max()) + 1, shape, generator=draw)
     drawn = torch.randn(shape, generator=draw)
@@ -242,7 +256,7 @@ def _parts(model: Any, prompts: Prompts) -> list[_Part]:
     outputs = ["logits", *(state.present for state in plan.own_states)]
     if plan.encoded is None:
         part = _Part("model.onnx", Step(model, plan), plan, plan.ports, outputs)
-        if plan.recurrent and not part.runs():
+        if plan.recurrent and plan.grows and not part.runs():
             plan = replace(plan, from_start=True)
             part = replace(part, module=Step(model, plan), plan=plan)
         return [part]

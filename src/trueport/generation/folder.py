@@ -57,6 +57,7 @@ def copy_settings(model: Any, source: Path | None, target: Path) -> None:
     for file in sorted(source.iterdir()) if source is not None else ():
         if file.is_file() and not file.name.startswith(".") and not file.name.endswith(_WEIGHTS):
             shutil.copy(file, target / file.name)
-    model.config.save_pretrained(target)
-    if not (target / "generation_config.json").exists() and model.can_generate():
-        model.generation_config.save_pretrained(target)
+    model.config.to_json_file(target / "config.json")
+    habits = target / "generation_config.json"
+    if not habits.exists():  # as it is: save_pretrained() refuses what it finds odd, and these are the user's settings
+        model.generation_config.to_json_file(habits)

@@ -22,7 +22,8 @@ def genai_config(model: Any, plan: StepPlan, file: str) -> dict[str, Any] | None
     config, habits = model.config.get_text_config(decoder=True), model.generation_config
     known = (TensorRole.TOKENS, TensorRole.MASK, TensorRole.POSITIONS)
     inputs = {port.name: port.name for port in plan.arguments.values() if port.role in known}
-    length = getattr(config, "max_position_embeddings", None)
+    longest = getattr(config, "max_position_embeddings", None)  # rotary embeddings and ALiBi need not name one
+    length = longest if isinstance(longest, int) and longest > 0 else None
     ids = {name: getattr(habits, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     if ids["pad_token_id"] is None:
         ids["pad_token_id"] = ids["eos_token_id"][0] if isinstance(ids["eos_token_id"], list) else ids["eos_token_id"]
@@ -30,7 +31,7 @@ def genai_config(model: Any, plan: StepPlan, file: str) -> dict[str, Any] | None
         "model": {
             "type": config.model_type if "longrope" in str(getattr(config, "rope_parameters", "")) else _ANY_DECODER,
             "vocab_size": config.vocab_size,
-            "context_length": length,
+            **({} if length is None else {"context_length": length}),
             **{name: value for name, value in ids.items() if value is not None},
             "decoder": {
                 "filename": file,
@@ -54,7 +55,7 @@ def genai_config(model: Any, plan: StepPlan, file: str) -> dict[str, Any] | None
         },
         "search": {
             "do_sample": bool(habits.do_sample),
-            "max_length": length,
+            **({} if length is None else {"max_length": length}),
             "num_beams": 1,
             "past_present_share_buffer": False,
         },

@@ -73,6 +73,8 @@ class StepPlan:
     """One per leaf of the cache; a state takes the place of its tensor."""
     encoded: StepInput | None = None
     """What an encoder gave, where there is one."""
+    encoded_kind: type[Any] = tuple
+    """What it gave that in: models ask for it by its place in a tuple, or by its name in a class of their library."""
     of_modules: tuple[str, ...] = ()
     """The states that lie in attributes of modules."""
     from_start: bool = False
@@ -91,6 +93,16 @@ class StepPlan:
     def recurrent(self) -> bool:
         """Whether a state stays as large as it is, whatever was read."""
         return any(PAST not in state.axes.values() for state in self.own_states)
+
+    @property
+    def grows(self) -> bool:
+        """Whether a state has a place for each token that was read."""
+        return any(PAST in state.axes.values() for state in self.own_states)
+
+    def encoder_outputs(self, encoded: torch.Tensor) -> Any:
+        """What the model takes for the outputs of its encoder."""
+        named = hasattr(self.encoded_kind, "last_hidden_state")
+        return self.encoded_kind(last_hidden_state=encoded) if named else (encoded,)
 
     def rebuilt(self, states: Sequence[torch.Tensor]) -> tuple[Any, dict[str, Any]]:
         """The cache around these states, and those that belong into modules."""
@@ -132,11 +144,14 @@ def planned(calls: Sequence[ForwardCall], lengths: Lengths) -> StepPlan:
             message = f"{name} is {', '.join(map(repr, values))} in the calls of generate() that were watched"
             raise unknown(message)
     kept = tuple(leaf.value for leaf in first.leaves)
-    encoded = None
+    encoded, kind = None, tuple
     if _ENCODED in first.arguments:
+        kind = type(first.arguments[_ENCODED])
         seen = [call.arguments[_ENCODED][0] for call in calls]
         encoded = StepInput(_ENCODED, TensorRole.FEATURES, of_arguments.axes(_ENCODED, seen), seen[0])
-    return StepPlan(arguments, constants, states, first.cache_name, first.structure, kept, encoded, first.of_modules)
+    return StepPlan(
+        arguments, constants, states, first.cache_name, first.structure, kept, encoded, kind, first.of_modules
+    )
 
 
 def source_ports(runs: Sequence[Mapping[str, torch.Tensor]], lengths: Lengths) -> dict[str, StepInput]:

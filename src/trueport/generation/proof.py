@@ -17,6 +17,7 @@ from trueport.diagnostics.rules.tp813_tokens_differ import TokensDiffer
 from trueport.errors import ExportError, refusal
 from trueport.generation.eager import EagerText, Inputs, Prompts, generate
 from trueport.generation.running import Decoding, Graphs
+from trueport.load.faults import usage_error
 from trueport.verify.judging.compare import Tolerance, tolerance_for
 
 TOKENS = 32
@@ -72,13 +73,31 @@ class Proof:
     """Every run that was compared."""
 
     runs: tuple[GeneratedRun, ...]
+    padded: bool = True
+    """Whether rows were padded on the left; `generate()` may take no mask that says so."""
     one_piece_only: bool = False
-    """Whether eager itself gives other tokens where a prompt comes in pieces, so that there is nothing to compare with:
-    the forward of Mamba begins anew with each piece of more than one token."""
+    """Whether eager itself gives other tokens where a prompt comes in pieces, or none, so that there is nothing to
+    compare with: the forward of Mamba begins anew with each piece of more than one token."""
+    refused: bool = False
+    """Whether both sides refuse such pieces, and the prompt cannot come in them by mistake."""
 
     def lines(self) -> list[str]:
-        more = ["the prompt must come in one piece: in several, eager itself gives other tokens than generate()"]
-        return [*map(str, self.runs), *(more if self.one_piece_only else [])]
+        more = [] if self.padded else ["no row was padded: generate() was given no attention_mask"]
+        one = "the prompt must come in one piece:"
+        if self.refused:
+            more.append(f"{one} the file refuses several tokens after others, as eager does")
+        elif self.one_piece_only:
+            more.append(f"{one} in several, eager itself gives other tokens than generate()")
+        return [*map(str, self.runs), *more]
+
+
+def refuse_short(prompts: Prompts) -> None:
+    """Raise UsageError for a model that is made for fewer positions than the prompt and one token take."""
+    if prompts.positions is not None and prompts.positions <= _PROMPT:
+        message = (
+            f"{type(prompts.model).__name__} is made for {prompts.positions} positions, and a proof takes {_PROMPT + 1}"
+        )
+        raise usage_error(message, fix="raise max_position_embeddings, or pass verify=False and compare it yourself")
 
 
 def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS) -> Proof:
@@ -90,29 +109,36 @@ def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS)
     progress.stage("generate")
     runs: list[GeneratedRun] = []
     in_pieces = (*_PIECES, _PROMPT - sum(_PIECES))
-    one_piece_only = False
+    refusals: list[bool] = []
     for count, rows in enumerate(_ROWS, 1):
         progress.count(count, len(_ROWS), "prompts")
         inputs = prompts.make(rows, _PROMPT, _SOURCE)
         expected = generate(prompts.model, inputs, tokens)
         runs.append(_run(graphs, inputs, (_PROMPT,), expected, tolerance))
-        try:
-            runs.append(_run(graphs, inputs, in_pieces, expected, tolerance))
-        except ExportError:
-            if not _differs(eager, inputs, in_pieces, expected, tolerance):
-                raise
-            one_piece_only = True
-    return Proof(tuple(runs), one_piece_only)
+        ours = _outcome(graphs, inputs, in_pieces, expected, tolerance)
+        if isinstance(ours, GeneratedRun):
+            runs.append(ours)
+            continue
+        theirs = _outcome(eager, inputs, in_pieces, expected, tolerance)
+        if isinstance(theirs, GeneratedRun) or _refuses(theirs) is not _refuses(ours):
+            raise ours
+        refusals.append(_refuses(ours))
+    padded = not bool(inputs.get("attention_mask", torch.ones(1)).all())
+    return Proof(tuple(runs), padded, bool(refusals), bool(refusals) and all(refusals))
 
 
-def _differs(
+def _outcome(
     graphs: Graphs, inputs: Inputs, pieces: tuple[int, ...], expected: EagerText, tolerance: Tolerance
-) -> bool:
+) -> GeneratedRun | ExportError:
     try:
-        _run(graphs, inputs, pieces, expected, tolerance)
-    except ExportError:
-        return True
-    return False
+        return _run(graphs, inputs, pieces, expected, tolerance)
+    except ExportError as found:
+        return found
+
+
+def _refuses(found: ExportError) -> bool:
+    """Whether there was no answer, and not another one."""
+    return not any(isinstance(one, TokensDiffer) for one in found.diagnostics)
 
 
 def _run(

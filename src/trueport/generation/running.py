@@ -9,6 +9,11 @@ from typing import Any
 
 import torch
 
+from trueport.diagnostics.rules.tp002_eager_refuses import EagerRefuses
+from trueport.diagnostics.rules.tp801_runtime_cannot_load import RuntimeCannotLoad
+from trueport.diagnostics.rules.tp802_runtime_refuses_input import RuntimeRefusesInput
+from trueport.errors import refusal
+from trueport.examine.refusals import shortened
 from trueport.generation.plan import BATCH, PAST, SEQUENCE, SOURCE, StepInput, StepPlan, TensorRole
 from trueport.lower.dtypes import onnx_dtype
 from trueport.program import as_array, as_bits
@@ -16,6 +21,7 @@ from trueport.verify.runtime.child import outputs_of
 from trueport.verify.runtime.tensors import tensor_data, to_torch
 
 Tensors = Mapping[str, torch.Tensor]
+_REPORT = "please report it with the model"
 
 
 def ort_value(tensor: torch.Tensor) -> Any:
@@ -34,15 +40,24 @@ class Runtime:
 
         self._library: Any = onnxruntime
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # it warns of each input that may be left out
-        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        options.log_severity_level = 4  # it warns of each input that may be left out, and errors are raised as well
+        self._name = path.name
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as why:  # the runtime has many kinds, which share no base
+            raise refusal(RuntimeCannotLoad(message=f"{path.name}: {shortened(why)}", fix=_REPORT)) from why
         self._inputs = [value.name for value in self._session.get_inputs()]
         if adapter is not None:
             self._session = _Adapted(onnxruntime, self._session, adapter)
 
     def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
         given = {name: ort_value(feeds[name]) for name in self._inputs}
-        found = outputs_of(self._library, self._session, given)
+        try:
+            found = outputs_of(self._library, self._session, given)
+        except Exception as why:  # as above
+            shown = ", ".join(f"{name} {list(feeds[name].shape)}" for name in self._inputs)
+            message = f"{self._name}: {shortened(why)}"
+            raise refusal(RuntimeRefusesInput(message=message, seen=(f"it was given {shown}",), fix=_REPORT)) from why
         return {output["name"]: to_torch(tensor_data(*output["tensors"][0])) for output in found}
 
 
@@ -73,7 +88,10 @@ class InTorch:
 
     def __call__(self, feeds: Tensors) -> dict[str, torch.Tensor]:
         with torch.no_grad():
-            found = self.module(*(feeds[name].clone() for name in self.inputs))
+            try:
+                found = self.module(*(feeds[name].clone() for name in self.inputs))
+            except Exception as why:  # whatever a model raises
+                raise refusal(EagerRefuses(message=shortened(why))) from why
         return dict(zip(self.outputs, found, strict=True))
 
 
@@ -114,7 +132,8 @@ class Decoding:
             return tokens
         if port.role is TensorRole.POSITIONS:
             positions = (self._mask.cumsum(-1) - 1).masked_fill(self._mask == 0, 0)
-            return positions[:, -new:]
+            rows = slice(None) if BATCH in port.axes.values() else slice(1)  # one for all, where none is padded
+            return positions[rows, -new:]
         if SOURCE in port.axes.values():
             assert self._source is not None
             return self._source

@@ -46,7 +46,7 @@ class Step(torch.nn.Module):
         if plan.cache_name:
             arguments[plan.cache_name] = cache
         if plan.encoded is not None:
-            arguments["encoder_outputs"] = (self._in_place_of_the_source(given[count:]),)
+            arguments["encoder_outputs"] = plan.encoder_outputs(self._in_place_of_the_source(given[count:]))
         kept = ModuleStates(self.model, plan.of_modules)
         before = kept.now()
         try:
@@ -81,10 +81,20 @@ def _of_one_token(ports: Sequence[StepInput], given: Sequence[torch.Tensor]) -> 
 
 
 def _of_the_start(ports: Sequence[StepInput], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The same without what was read before, and with new tokens only."""
+    """The same where nothing was read before. Where something was, it raises, and so does the file: an index that
+    must be 0 is how many tokens there were. A graph cannot raise otherwise."""
     new = next(value.shape[1] for port, value in zip(ports, given, strict=True) if port.role is TensorRole.TOKENS)
+    before = next(
+        value.shape[axis]
+        for port, value in zip(ports, given, strict=True)
+        for axis, size in port.axes.items()
+        if size == PAST
+    )
+    nothing = torch.zeros(1, dtype=torch.int64)[torch.full((1,), before)]
     found = []
     for port, value in zip(ports, given, strict=True):
+        if port.role is TensorRole.TOKENS:
+            value = value + nothing
         for axis, size in port.axes.items():
             if size == PAST:
                 value = value.narrow(axis, 0, 0)

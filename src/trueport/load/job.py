@@ -68,6 +68,8 @@ class Leaf:
     """Declared by `@low..high` on the command line; None means "as seen in the example"."""
     declared_free: bool = False
     """A number that `dynamic_shapes` names (`Dim.DYNAMIC`): an exporter that fixes its value breaks a promise."""
+    inside_object: bool = False
+    """Found among the attributes of an object, and not confirmed by anybody: a number there may count the calls."""
 
     @property
     def is_input(self) -> bool:
@@ -104,6 +106,11 @@ class Job:
         """The same with some of the inputs baked in."""
         leaves = (replace(leaf, kind=LeafKind.CONSTANT) if leaf in kept else leaf for leaf in self.leaves)
         return replace(self, leaves=tuple(leaves), diagnostics=(*self.diagnostics, told))
+
+    def with_counters(self, counters: Sequence[Leaf], told: Sequence[Diagnostic]) -> Job:
+        """The same with some numbers of objects as inputs; `told` is what is said of the arguments then."""
+        leaves = (replace(leaf, kind=LeafKind.NUMBER) if leaf in counters else leaf for leaf in self.leaves)
+        return replace(self, leaves=tuple(leaves), diagnostics=tuple(told))
 
     @property
     def free_sizes(self) -> tuple[FreeSize, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,16 @@ def make_job(
     }
     book = SizeBook(entries)
     leaves = tuple(
-        Leaf(leaf.name, leaf.kind, leaf.value, leaf.path, book.axes(leaf, entry), ranges.get(i), is_free(entry))
+        Leaf(
+            leaf.name,
+            leaf.kind,
+            leaf.value,
+            leaf.path,
+            book.axes(leaf, entry),
+            ranges.get(i),
+            is_free(entry),
+            leaf.inside_object and i not in kept,
+        )
         for i, (leaf, entry) in enumerate(zip(found, entries, strict=True))
     )
     book.check_formulas()
@@ -256,21 +265,31 @@ def _numbers_inside_objects(
             )
         else:
             counters += counting
+    return (*diagnostics, *_kept(counters, switches))
+
+
+def with_counters(job: Job, counters: Sequence[Leaf]) -> Job:
+    """The job with these numbers of objects as inputs, and not kept as in the example."""
+    numbers = [leaf for leaf in job.leaves if leaf.inside_object and not leaf.is_input and leaf not in counters]
+    switches = [leaf for leaf in numbers if isinstance(leaf.value, bool)]
+    others = [finding for finding in job.diagnostics if not isinstance(finding, NumberFrozen)]
+    taken = TakenAs(message=f"{_values(counters)}: an input and an output each, since the call counts them up")
+    return job.with_counters(counters, (*others, *_kept([n for n in numbers if n not in switches], switches), taken))
+
+
+def _kept(counters: Sequence[FoundLeaf | Leaf], switches: Sequence[FoundLeaf | Leaf]) -> Iterator[Diagnostic]:
     for group, severity in ((counters, Severity.WARNING), (switches, Severity.NOTE)):
         if group:
-            diagnostics.append(
-                NumberFrozen(
-                    message=f"{_values(group)}: kept as in the example",
-                    fix=told(
-                        "make its class a dataclass to have its numbers as inputs, or confirm with ",
-                        option("constants", ...),
-                    ),
-                    severity=severity,
-                )
+            yield NumberFrozen(
+                message=f"{_values(group)}: kept as in the example",
+                fix=told(
+                    "make its class a dataclass to have its numbers as inputs, or confirm with ",
+                    option("constants", ...),
+                ),
+                severity=severity,
             )
-    return tuple(diagnostics)
 
 
-def _values(leaves: Sequence[FoundLeaf]) -> str:
+def _values(leaves: Sequence[FoundLeaf | Leaf]) -> str:
     shown = [f"{leaf.path} = {leaf.value!r}" for leaf in leaves[:4]]
     return ", ".join(shown) + (f" and {len(leaves) - 4} more" if len(leaves) > 4 else "")

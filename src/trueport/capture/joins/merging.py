@@ -25,7 +25,7 @@ from trueport.capture.values import kinds, maybe
 from trueport.capture.values.chosen import Chosen, number_of
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import ONE_LIST, Length, ListKind
-from trueport.capture.values.stores import ContainerChange, keys_differ
+from trueport.capture.values.stores import ContainerChange, is_users_object, keys_differ
 from trueport.graph.regions import Number, Size, Value, symbols_of
 from trueport.load.containers import kind_of_container
 from trueport.load.structures import flatten
@@ -34,6 +34,16 @@ from trueport.rewrite.running.runtime import UNBOUND
 from trueport.source import Place
 from trueport.torch_internals.bounds import Equations, equal_where, opposite
 from trueport.torch_internals.symbolic import plain_number, statement_of
+
+
+def _share_an_object(one: Any, other: Any) -> bool:
+    """Whether something that can change is at the same place in both."""
+    container = container_of(one)
+    if one is other:
+        return container is not None or is_users_object(one)
+    if container is None or container != container_of(other):
+        return False
+    return any(map(_share_an_object, container.open(one), container.open(other)))
 
 
 @dataclass
@@ -174,7 +184,13 @@ class Merging(MeetingWays):
         return like.holding(joined_entries(self, *held), keys_differ(self))
 
     def _leaf_by_leaf(self, then: Any, orelse: Any, name: str) -> Any:
-        """Of the structure that the first has; where only one side is bound, the other is nothing, leaf by leaf."""
+        """Of the structure that the first has; where only one side is bound, the other is nothing, leaf by leaf.
+
+        An object that both sides hold stays that object, in `return y, cache` as well: what the arms changed of it is
+        undone by now, and merged in its own place.
+        """
+        if _share_an_object(then, orelse):
+            return self._merged_parts_of(then, orelse, name)
         found, structure = flatten(orelse if then is UNBOUND else then, name)
         unbound = [UNBOUND for _ in found]
         sides = (unbound if side is UNBOUND else [leaf.value for leaf in flatten(side)[0]] for side in (then, orelse))
