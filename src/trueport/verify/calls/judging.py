@@ -108,8 +108,8 @@ def _differing(
 
 
 def _is_near(expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, position_error: float) -> bool:
-    """Whether all of it is finite and no farther off than the first rule of its kind allows. So it is mostly: then there
-    is no more to ask, and a large result was looked at a piece at a time, which the processor keeps at hand."""
+    """Whether all of it is finite and no farther off than the first rule of its kind allows. So it is mostly: then
+    there is no more to ask, and a large result was looked at a piece at a time, which the processor keeps at hand."""
     if expected.dtype is not got.dtype or expected.is_complex() or expected.element_size() == 1:
         return False
     if exactness is Exactness.EXACT:
