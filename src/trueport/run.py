@@ -405,7 +405,7 @@ class Run:
                 raise NotCaptured(found, refused.rewritten) from refused.__cause__
 
     def _judge(self, graph: Graph, examined: Examined) -> TraceJudged:
-        state = Snapshot(self.job.model)
+        state = self._state
 
         def refuses(values: Sequence[object]) -> Way | None:
             """Whatever eager raises, the input is none of the model's own."""
@@ -445,7 +445,7 @@ class Run:
             return made
 
     def _verify(self, graph: Graph, model: ir.Model, judged: TraceJudged, random: bool) -> CheckResult:
-        state = Snapshot(self.job.model)
+        state = self._state
         with self.watch.stage("verify"), unheard(), temporary.folder() as folder:
             path = _written_to_check(model, folder)
             progress.stage("verify")  # the bytes are written
@@ -489,6 +489,11 @@ class Run:
     def _patience(self) -> float:
         """How long one run of eager may take: its loops need not end on an input of our making."""
         return _PATIENCE + 20 * self.watch.seconds["examine"]
+
+    @functools.cached_property
+    def _state(self) -> Snapshot:
+        """What the model was before anybody judged or checked it, which both put it back to: copied once."""
+        return Snapshot(self.job.model)
 
     def _roots(self) -> SourceRoots:
         return self._model_roots

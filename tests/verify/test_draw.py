@@ -39,6 +39,15 @@ def test_every_free_size_is_seen_at_zero_one_two_a_prime_and_both_sides_of_the_e
     assert 0 in {each.sizes["batch"] for each in sets}
 
 
+def test_large_inputs_are_never_taken_for_ones_that_were_tried_and_are_gone():
+    """Which are tried would depend on which memory is used again."""
+    large = (torch.randn(4, 1_000),)
+    contents = {Drawn(lambda: large, {}, "normal").content for _ in range(50)}  # each goes before the next is made
+    assert len(contents) == 50
+    small = (torch.randn(4, 3),)
+    assert len({Drawn(lambda: small, {}, "normal").content for _ in range(50)}) == 1
+
+
 def test_declared_ends_are_tried_and_never_passed():
     sizes = {each.sizes["time"] for each in drawn(leaf("x", torch.randn(7), {0: TIME}))}
     assert {1, 20} <= sizes

@@ -14,6 +14,7 @@ import torch
 
 from trueport.lower.weights import WeightTensor
 from trueport.optimise.edits import array_of, given, ints_of, number
+from trueport.torch_internals import nothing_to_disable
 
 Move = Callable[[Sequence[torch.Tensor]], torch.Tensor]
 
@@ -33,7 +34,9 @@ class ComputedWeight(WeightTensor):
 
 def computed(parts: Sequence[WeightTensor], function: Move, name: str) -> ComputedWeight:
     """What `function` makes of weights."""
-    like = function([torch.empty(tuple(part.shape.numpy()), dtype=part.raw.dtype, device="meta") for part in parts])
+    without_numbers = [torch.empty(tuple(part.shape.numpy()), dtype=part.raw.dtype, device="meta") for part in parts]
+    with nothing_to_disable():
+        like = function(without_numbers)
     return ComputedWeight(lambda: function([part.source for part in parts]), like, name)
 
 

@@ -87,6 +87,7 @@ def check_exported(
         ),
         graph.output_names,
         fixed_feeds=graph.lifted,
+        limits=laboratory.limits,
         options=options,
         insight=Insight(
             extra_sizes=judged.must_try,

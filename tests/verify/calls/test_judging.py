@@ -19,6 +19,29 @@ def again_of(function: Callable[[torch.Tensor], torch.Tensor], operand: torch.Te
     return lambda change: [function(change(operand))]
 
 
+@pytest.mark.parametrize("exactness", list(Exactness), ids=lambda each: each.name)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_the_short_way_says_what_the_long_one_says(
+    monkeypatch: pytest.MonkeyPatch, exactness: Exactness, dtype: torch.dtype
+) -> None:
+    """What is near everywhere is looked at once; one element that is not, the last of many too, is found as before."""
+    right = torch.linspace(-3, 3, 40_000).reshape(4, -1).to(dtype)
+    eps, most = torch.finfo(dtype).eps, torch.finfo(dtype).max
+    strange = (1 + eps, 1 + 3 * eps, 1 + 6 * eps, 2.0, torch.nan, torch.inf, -torch.inf, 0.0, most)
+    cases = [(right, right.clone()), (right, right * (1 + eps)), (right.mT, right.mT.contiguous())]
+    for value in strange:
+        other, both = right.clone(), right.clone()
+        other[-1, -1], both[0, 0] = right[-1, -1] * value, value
+        cases += [(right, other), (other, right), (both, both.clone()), (both, other)]
+    for expected, got in cases:
+        found = differing(expected, got, exactness, 0, lambda change: None)
+        with monkeypatch.context() as patched:
+            patched.setattr("trueport.verify.calls.judging._is_near", lambda *given: False)
+            long = differing(expected, got, exactness, 0, lambda change: None)
+        assert (found is None) == (long is None)
+        assert found is None or long is None or torch.equal(found, long)
+
+
 def test_a_better_answer_than_eagers_own_is_right_of_integers_too() -> None:
     """Eager's cosh of 89 is infinite in float32, where 2.24e38 is a number."""
     for x in (torch.full((16,), 89.0), torch.full((16,), 89, dtype=torch.int8)):

@@ -30,6 +30,7 @@ Again = Callable[[Callable[[torch.Tensor], torch.Tensor]], Sequence[torch.Tensor
 """Eager's results on other operands: each one through a function. None where it refuses them."""
 
 _ARITHMETIC_STEPS = 4
+_PIECE = 1 << 14
 
 
 def differing(
@@ -62,6 +63,8 @@ def _differing(
     position_error: float,
 ) -> torch.Tensor | None:
     """The same of floats; of complex numbers, by part."""
+    if _is_near(expected, got, exactness, position_error):
+        return None
     right, given = as_float64(expected), as_float64(got)
     if exactness is Exactness.EXACT:
         wrong = _error(right, given) > 0
@@ -102,6 +105,23 @@ def _differing(
     if bool(wrong.any()) and exactness is Exactness.SMOOTH:
         wrong &= error > _conditioned(right, at, again)
     return wrong if bool(wrong.any()) else None
+
+
+def _is_near(expected: torch.Tensor, got: torch.Tensor, exactness: Exactness, position_error: float) -> bool:
+    """Whether all of it is finite and no farther off than the first rule of its kind allows. So it is mostly: then
+    there is no more to ask, and a large result was looked at a piece at a time, which the processor keeps at hand."""
+    if expected.dtype is not got.dtype or expected.is_complex() or expected.element_size() == 1:
+        return False
+    if exactness is Exactness.EXACT:
+        return torch.equal(expected, got)
+    pieces = (each.reshape(-1).split(_PIECE) for each in (expected, got))
+    for piece, other in zip(*pieces, strict=True):
+        right = as_float64(piece)
+        allowed = _allowed(expected.dtype, right, exactness) + position_error
+        near = (right - as_float64(other)).abs_() <= allowed
+        if not bool(near.all()) or not bool(right.isfinite().all()):
+            return False
+    return True
 
 
 def _allowed(dtype: torch.dtype, right: torch.Tensor, exactness: Exactness) -> torch.Tensor:

@@ -22,7 +22,7 @@ import torch
 
 from trueport.decompositions.arguments import mapped
 from trueport.graph.regions import Control, Graph, Node, Number, Size, Value, Weight, values_in
-from trueport.torch_internals import OpOverload
+from trueport.torch_internals import OpOverload, nothing_to_disable
 from trueport.verify.inputs.work import COUNTS, FEW_NUMBERS, Planned, Watched, WatchedAt, work_of
 
 
@@ -59,7 +59,7 @@ def watched_at(graph: Graph, worth: float = _WORTH_PLANNING) -> WatchedAt | None
         make = _Made(there, watched, weights)
         try:
             made = [(mapped(args, make.argument), mapped(named, make.argument)) for _, args, named in calls]
-            with torch.no_grad(), watched:
+            with torch.no_grad(), nothing_to_disable(), watched:
                 for ((op, _, _), watched.times), (args, named) in zip(calls.items(), made, strict=True):
                     op(*args, **dict(named))
         except Exception:  # noqa: BLE001  a size that the data give, or an operator that needs to see them
