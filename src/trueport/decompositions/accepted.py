@@ -48,12 +48,9 @@ def _of_bools(mask: Any) -> Any:
 RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
 ASK_FOR_STRIDES: frozenset[OpOverload] = RESHAPES | {
     *(aten.flatten.using_ints, aten.unflatten.int, aten.view_as.default, aten.reshape_as.default),
-    *(aten.linear.default, aten.im2col.default, aten.col2im.default, aten.group_norm.default),
-    *(aten.native_group_norm.default, aten.pixel_shuffle.default, aten.pixel_unshuffle.default),
-    aten.channel_shuffle.default,
+    *(aten.linear.default, aten.group_norm.default, aten.native_group_norm.default),
 }
-"""Strides decide whether the result is a view, or by which product or steps it is computed; its values are the same.
-None of them broadcasts: there a size of 1 decides about values."""
+"""Strides decide whether the result is a view, or by which product it is computed; its values are the same."""
 
 
 def with_all_sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
