@@ -100,7 +100,7 @@ class MaskedByRowsOfALongTable(nn.Module):
 
 
 class OfNone(nn.Module):
-    """Not given, and used where the values say so: eager, which has no values for it either, ends there with an error."""
+    """Not given, and used where the values say so: eager, too, ends there with an error."""
 
     def __init__(self, use):
         super().__init__()

@@ -415,7 +415,7 @@ class Log:
 
     said = 0
 
-    @functools.lru_cache(None)  # noqa: B019
+    @functools.lru_cache(None)
     def once(self, text):
         type(self).said += 1
 

@@ -190,8 +190,8 @@ class DecidingShapes(_ShapeEnv):
 
     @contextlib.contextmanager
     def convolutions_unnoted(self) -> Iterator[None]:
-        """Torch has a convolution choose its kernel by the batch (16 and more are for mkldnn), also where none runs; and
-        its layout by whether the picture is more than one pixel."""
+        """Torch has a convolution choose its kernel by the batch (16 and more are for mkldnn), also where none runs;
+        and its layout by whether the picture is more than one pixel."""
         asked = {name: getattr(torch._C, name) for name in _OF_CONVOLUTIONS}
 
         def unnoted(itself: Callable[..., Any]) -> Callable[..., Any]:

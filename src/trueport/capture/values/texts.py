@@ -72,6 +72,8 @@ def _refuse(*_: Any, **__: Any) -> Any:
 _JOINING = ("format", "format_map", "join")
 _FORMING = "capitalize casefold center expandtabs ljust lower rjust swapcase title upper zfill".split()
 """Methods of a text that make another one of it, which cannot be known."""
+
+
 def _refuse_hash(*_: Any) -> int:
     """Python's own word for it is in the message: a function under a cache is then called below it (`caches.py`)."""
     raise TypeError(f"unhashable: {_USED}")
@@ -81,7 +83,7 @@ for _name in (
     "__len__ __iter__ __getitem__ __contains__ __eq__ __ne__ __lt__ __gt__ __le__ __ge__ __mul__ __rmul__"
 ).split() + [name for name in vars(str) if not name.startswith("_") and name not in (*_JOINING, *_FORMING)]:
     setattr(Message, _name, _refuse)
-Message.__hash__ = _refuse_hash  # type: ignore[method-assign]
+setattr(Message, "__hash__", _refuse_hash)  # noqa: B010
 
 
 def _forming(name: str) -> Callable[..., Message]:
