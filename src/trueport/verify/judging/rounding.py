@@ -225,9 +225,8 @@ def _have_room(tensors: Sequence[torch.Tensor], few: int | None) -> bool:
 def _some(tensor: torch.Tensor, few: int) -> torch.Tensor:
     """A few elements, from the middle: the first ones are often zeros that were padded."""
     while tensor.dim() > 1:
-        tensor = (
-            tensor[tensor.shape[0] // 2] if tensor[0].numel() >= few else tensor[: few // tensor[0].numel()].flatten()
-        )
+        row = tensor[tensor.shape[0] // 2]
+        tensor = row if row.numel() >= few else tensor[: few // row.numel()].flatten()
     return tensor[:few]
 
 
