@@ -32,7 +32,6 @@ from trueport.capture.values.stores import (
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import memory_of
 
-
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter})
 """Most of what modules hold, an arm's worth of which is looked through at every branch."""
 
