@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -98,6 +99,44 @@ class MaskedByRowsOfALongTable(nn.Module):
         return torch.ones(1300, 1300) + x.sum(1)  # <- here
 
 
+class OfNone(nn.Module):
+    """Not given, and used where the values say so: eager, too, ends there with an error."""
+
+    def __init__(self, use):
+        super().__init__()
+        self.use = use
+
+    def forward(self, x, extra=None):
+        if x.sum() > 100:
+            return self.use(x, extra)
+        return x * 2
+
+
+class OfNoneOrNot(OfNone):
+    def forward(self, x, extra=None):
+        try:
+            return super().forward(x, extra)
+        except TypeError:
+            return -x
+
+
+def the_sum(x, extra):
+    for each in extra:
+        x = x + each
+    return x
+
+
+OF_NONE = {
+    "item": lambda x, extra: x + extra[0],
+    "slice": lambda x, extra: x + extra[: x.shape[0]],
+    "attribute": lambda x, extra: x + extra.weight,
+    "call": lambda x, extra: extra(x),
+    "loop": the_sum,
+    "right": lambda x, extra: x + extra,
+    "left": lambda x, extra: extra @ x,
+}
+
+
 class AnotherWayForExports(nn.Module):
     """As libraries have them: eager never goes there, and this model could not."""
 
@@ -150,6 +189,19 @@ def test_an_arm_that_an_operator_ends_is_one_that_raises(model: nn.Module) -> No
     assert not report.errors
     # No input goes that way, which is told as well.
     assert [found.code for found in report.diagnostics] == (["TP105", "TP810"] if type(model) is Masked else [])
+
+
+@pytest.mark.parametrize("use", OF_NONE.values(), ids=OF_NONE)
+def test_an_arm_that_needs_what_is_none_is_one_that_raises(use: Callable[..., torch.Tensor]) -> None:
+    report = trueport.check(OfNone(use), (X,), dynamic_shapes={"x": {0: "n"}})
+    assert not report.errors
+    assert [found.code for found in report.diagnostics] == ["TP105", "TP810"]
+
+
+def test_where_the_error_about_none_is_caught_that_is_what_the_graph_does() -> None:
+    report = trueport.check(OfNoneOrNot(OF_NONE["item"]), (X,), dynamic_shapes={"x": {0: "n"}})
+    assert not report.errors
+    assert not report.diagnostics
 
 
 @pytest.mark.parametrize("model", [MaskedByRows(), MaskedByRowsOfALongTable()], ids=lambda model: type(model).__name__)

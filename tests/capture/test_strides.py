@@ -124,3 +124,40 @@ def test_where_a_write_would_reach_the_picture_of_one_pixel_only_it_is_told():
 
     with pytest.raises(trueport.ExportError, match="TP805"):
         trueport.export(Written().eval(), (torch.randn(2, 2, 4, 4),), dynamic_shapes=({2: "h", 3: "w"},))
+
+
+def windows_of_a_picture(x):
+    columns = F.unfold(x, (2, 2), stride=(2, 2))
+    columns = columns.reshape(x.shape[0], 8, 4, -1) * 2
+    count = columns.shape[-1]
+    return F.fold(columns.reshape(x.shape[0], 32, count), x.shape[2:], (2, 2), stride=(2, 2))
+
+
+def packed(x):
+    height, width = x.shape[2] // 2 * 2, x.shape[3] // 2 * 2
+    return F.pixel_unshuffle(x[:, :, :height, :width], 2).flatten(2) + 1
+
+
+def normed(x):
+    return F.group_norm(x[:, :, ::2, ::2].transpose(2, 3), 2).flatten(2).transpose(1, 2).reshape(x.shape[0], -1, 4)
+
+
+def weighed(x):
+    small = F.conv2d(x, torch.ones(8, 8, 2, 2) / 8, stride=2)
+    height, width = small.shape[2:]
+    pixels = small.flatten(2)
+    mixed = pixels @ pixels.softmax(-1).transpose(1, 2) @ pixels
+    return F.conv2d(mixed.reshape(x.shape[0], 8, height, width), torch.ones(8, 1, 3, 3), padding=1, groups=8)
+
+
+def waved(x):
+    steps = x.flatten(2)[:, :, ::4]
+    return (steps + torch.sin(torch.ones(1, 8, 1) * steps)).flatten(1).reshape(x.shape[0], 8, -1)
+
+
+@pytest.mark.parametrize("forward", [windows_of_a_picture, packed, normed, weighed, waved])
+def test_an_example_whose_steps_leave_one_pixel_does_not_make_it_a_rule(forward):
+    sizes = {2: torch.export.Dim("h", min=2, max=64), 3: torch.export.Dim("w", min=2, max=64)}
+    torch.manual_seed(0)
+    others = [(torch.randn(2, 8, *size),) for size in ((7, 4), (2, 9))]
+    assert_captured(forward, (torch.randn(2, 8, 2, 2),), others, dynamic_shapes=(sizes,))

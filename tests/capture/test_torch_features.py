@@ -458,6 +458,36 @@ def test_a_function_with_a_cache_of_its_own_keeps_real_tensors():
     assert type(table(3)) is torch.Tensor
 
 
+class Log:
+    """As a library's logger: a method that says each thing once."""
+
+    said = 0
+
+    @functools.lru_cache(None)
+    def once(self, text):
+        type(self).said += 1
+
+
+LOG = Log()
+
+
+class Padded(nn.Module):
+    def forward(self, y):
+        left = -y.shape[0] % 4
+        if left > 0:
+            LOG.once(f"padded from {y.shape[0]} to {y.shape[0] + left}")
+            y = F.pad(y, (0, 0, 0, left))
+        return y.reshape(-1, 4, 3).sum(1)
+
+
+def test_a_method_with_a_cache_of_something_that_a_module_holds_is_given_a_text_with_a_size():
+    both(Padded(), (x(5, 3),), [(x(8, 3),), (x(1, 3),)], dynamic_shapes=ROWS)
+    Log.once.cache_clear()
+    LOG.once("padded")
+    LOG.once("padded")
+    assert Log.once.cache_info().hits == 1
+
+
 def test_caches_on_self_by_size_and_by_key():
     class Cached(nn.Module):
         def __init__(self):

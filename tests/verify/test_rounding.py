@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 import trueport
+from trueport.verify.judging.compare import Tolerance
 from trueport.verify.judging.rounding import RoundedOtherwise
+from trueport.verify.judging.sensitivity import excuse
+from trueport.verify.runtime.tensors import from_torch
 
 
 def style_transfer() -> nn.Module:
@@ -161,3 +164,37 @@ def test_a_frequency_that_is_not_there_may_be_the_last_bits_of_the_others() -> N
     off = (moved - torch.fft.rfft(wave)).abs()
     assert off[4] > 0
     assert float(off.max()) < 1e-4
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 50), (3, 2, 400)])
+def test_a_few_elements_do_not_make_a_sum_exact(shape: tuple[int, ...]) -> None:
+    """Some elements may tell that a sum rounds; that it does not, all of them have to tell."""
+
+    def moves(values: torch.Tensor) -> bool:
+        sums = set()
+        for seed in range(4):
+            with RoundedOtherwise(seed):
+                sums.add(values.sum().item())
+        return sums != {values.sum().item()}
+
+    values = torch.ones(shape)
+    assert not moves(values)
+    values.view(-1)[-1] = 1 / 3
+    assert moves(values)
+
+
+def test_eager_runs_no_more_often_than_the_excuse_needs() -> None:
+    runs = 0
+
+    values = torch.exp(torch.linspace(-1, 1, 20))
+
+    def eager(_: object) -> tuple[list[torch.Tensor], frozenset[object]]:
+        nonlocal runs
+        runs += 1
+        return [torch.tanh(values) * 1e3], frozenset()
+
+    (expected,), _ = eager(())
+    got = from_torch(expected * (1 + 1e-7))
+    exact = Tolerance(2e-8, 0.0, 0.0)
+    assert excuse(eager, (), [expected], [got], [exact], precision=1e-9, seed=0) is not None
+    assert runs <= 4  # the answer itself, once more as it is, and one or two that round otherwise

@@ -132,7 +132,7 @@ class TorchCalls(TorchFunctionMode):
                 return trace.either_way(func, args, kwargs)
         with self._tracer.places.torch_asking():
             if func in _ABOUT_MEMORY:
-                return self._tracer.by_usual_strides(lambda: func(*args, **kwargs))
+                return self._tracer.symbols.shapes.by_usual_strides(lambda: func(*args, **kwargs))
             return func(*args, **kwargs)
 
 

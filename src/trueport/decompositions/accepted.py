@@ -48,7 +48,7 @@ def _of_bools(mask: Any) -> Any:
 RESHAPES: frozenset[OpOverload] = frozenset((aten.reshape.default, aten.view.default, aten._unsafe_view.default))
 ASK_FOR_STRIDES: frozenset[OpOverload] = RESHAPES | {
     *(aten.flatten.using_ints, aten.unflatten.int, aten.view_as.default, aten.reshape_as.default),
-    aten.linear.default,
+    *(aten.linear.default, aten.group_norm.default, aten.native_group_norm.default),
 }
 """Strides decide whether the result is a view, or by which product it is computed; its values are the same."""
 

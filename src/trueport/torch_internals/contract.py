@@ -29,6 +29,7 @@ torch._C.DispatchKey.CompositeExplicitAutograd
 torch._C.DispatchKey.CompositeImplicitAutograd
 torch._C._AutoDispatchBelowAutograd
 torch._C._TorchDispatchModeKey.PROXY
+torch._C._conv_determine_backend_memory_format
 torch._C._onnx.OperatorExportTypes.ONNX
 torch._C._onnx.TrainingMode.EVAL
 torch._C._dispatch_has_kernel_for_dispatch_key

@@ -41,6 +41,11 @@ def names_a_traced_value(text: str) -> bool:
     return any(word in text for word in TRACED_VALUES)
 
 
+def names_none(text: str) -> bool:
+    """Whether Python says that None cannot do what was wanted of it: `'NoneType' object is not iterable`."""
+    return f"'{type(None).__name__}'" in text
+
+
 def reads_memory(text: str) -> bool:
     """Whether the memory of a tensor was asked for, which a traced one does not have."""
     return any(part in text for part in _MEMORY)

@@ -38,6 +38,7 @@ def sizes_by_example() -> contextlib.AbstractContextManager[None]:
     return patched
 
 
+_OF_CONVOLUTIONS = ("_select_conv_backend", "_conv_determine_backend_memory_format")
 _OTHER_LENGTHS = (12, 1000, 5, 2, 1, 0)
 _MANY = (10**9, 10**9 + 7, 720720**2)
 
@@ -85,6 +86,8 @@ class DecidingShapes(_ShapeEnv):
                 by_user = said
                 if not by_user and orig_expr in self._chosen:
                     return self._chosen[orig_expr]
+                if self._unnoted and not by_user and (answer := self._by_example(orig_expr)) is not None:
+                    return answer
                 if self._as_for_others and not by_user and (usual := self._unlike_the_example(orig_expr)) is not None:
                     self._on_guard(orig_expr if usual == sympy.true else sympy.Not(orig_expr))
                     return usual
@@ -177,20 +180,34 @@ class DecidingShapes(_ShapeEnv):
         finally:
             self._as_for_others = before
 
+    def by_usual_strides(self, call: Callable[[], Any]) -> Any:
+        """A reshape is a view where strides allow it, and they allow more where a size is 1: torch is told what holds
+        for larger sizes. Where it refuses that, by the example."""
+        if not self._as_for_others:
+            with contextlib.suppress(IndexError, RuntimeError, ValueError), self.as_for_larger_sizes():
+                return call()
+        return call()
+
     @contextlib.contextmanager
     def convolutions_unnoted(self) -> Iterator[None]:
-        """Torch has a convolution choose its kernel by the batch (16 and more are for mkldnn), also where none runs."""
-        itself = torch._C._select_conv_backend
+        """Torch has a convolution choose its kernel by the batch (16 and more are for mkldnn), also where none runs;
+        and its layout by whether the picture is more than one pixel."""
+        asked = {name: getattr(torch._C, name) for name in _OF_CONVOLUTIONS}
 
-        def chosen(*args: Any, **kwargs: Any) -> Any:
-            with self.choosing_a_kernel():
-                return itself(*args, **kwargs)
+        def unnoted(itself: Callable[..., Any]) -> Callable[..., Any]:
+            def chosen(*args: Any, **kwargs: Any) -> Any:
+                with self.choosing_a_kernel():
+                    return itself(*args, **kwargs)
 
-        torch._C._select_conv_backend = chosen
+            return chosen
+
+        for name, itself in asked.items():
+            setattr(torch._C, name, unnoted(itself))
         try:
             yield
         finally:
-            torch._C._select_conv_backend = itself
+            for name, itself in asked.items():
+                setattr(torch._C, name, itself)
 
     def _maybe_evaluate_static(self, expr: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """What is certain about an expression; and, where a kernel asks whether to broadcast, what holds in general.
@@ -246,8 +263,9 @@ class DecidingShapes(_ShapeEnv):
 
     def _is_one_in_general(self, size: sympy.Basic) -> bool:
         symbols = sorted(size.free_symbols, key=str)
-        for more in (0, 1, 7, 1000):
-            sizes = {s: example_sizes(self).get(s, sympy.Integer(3)) + more * (i + 1) for i, s in enumerate(symbols)}
+        for times, more in ((1, 0), (1, 1), (1, 7), (1, 1000), (8, 0), (1000, 11)):  # `n // 2000` is 1 for many, too
+            examples = {s: times * example_sizes(self).get(s, sympy.Integer(3)) for s in symbols}
+            sizes = {s: example + more * (i + 1) for i, (s, example) in enumerate(examples.items())}
             if with_sizes(size, sizes) != 1:
                 return False
         return True
@@ -273,6 +291,14 @@ class DecidingShapes(_ShapeEnv):
             answers = {at(expr, more) for more in _MANY}
         only = answers.pop() if len(answers) == 1 else None
         return only if only in (sympy.true, sympy.false) else None
+
+    def _by_example(self, expr: sympy.Basic) -> sympy.Basic | None:
+        """What chooses a kernel, without any conclusion: torch would put 1 for a size which it was told to be 1."""
+        examples = example_sizes(self)
+        if not all(symbol in examples for symbol in expr.free_symbols):
+            return None
+        answer = with_sizes(expr, examples)
+        return answer if answer in (sympy.true, sympy.false) else None
 
     def _unlike_the_example(self, expr: sympy.Basic) -> sympy.Basic | None:
         """What holds for all of some larger sizes, if the example goes another way by chance."""

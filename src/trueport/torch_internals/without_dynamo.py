@@ -27,6 +27,7 @@ from torch._guards import Source as _Source
 from torch._subclasses.fake_tensor import FakeTensorMode as _FakeTensorMode
 
 _COMPILER = "torch._dynamo"
+_RESHAPES = (torch.ops.aten.reshape.default, torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 
 NOWHERE = _SLoc(None, None)
 """The line that torch would log for what it assumes of a size. It looks for it on the stack, each time."""
@@ -191,3 +192,11 @@ class FakeTensorMode(_FakeTensorMode):
         self._make(shape_env=shape_env, static_shapes=False)
         # Our own memory of results (`memory.py`) replaces torch's, whose symbolic keys cost more than they save.
         self.cache_enabled = False
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Also where torch itself reshapes, to see what another operator gives (an im2col, a product of batches)."""
+        plainly = super().dispatch
+        if func not in _RESHAPES:
+            return plainly(func, types, args, kwargs or {})
+        shapes: Any = self.shape_env
+        return shapes.by_usual_strides(lambda: plainly(func, types, args, kwargs or {}))

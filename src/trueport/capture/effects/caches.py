@@ -55,8 +55,11 @@ def caches_left_alone(model: torch.nn.Module, places: Places, through: bool) -> 
 
 
 def _near(model: torch.nn.Module, places: Places) -> Iterator[_Held]:
-    """In the classes of the model's parts, in their modules, and in the modules that those import."""
-    for holder in (*classes_near(model), *rooms_near(model)):
+    """In the classes of the model's parts, in their modules, in the modules that those import, and in the classes of
+    what these modules hold: `logger.warning_once(text)` is a method with a cache."""
+    rooms = rooms_near(model)
+    held = {base for room in rooms for value in list(vars(room).values()) for base in type(value).__mro__}
+    for holder in {*classes_near(model), *held, *rooms}:
         for name, raw in list(vars(holder).items()):
             cache = raw.__func__ if isinstance(raw, (staticmethod, classmethod)) else raw
             if not isinstance(cache, _Cache):

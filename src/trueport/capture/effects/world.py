@@ -32,6 +32,9 @@ from trueport.capture.values.stores import (
 from trueport.rewrite.running.runtime import TRACE
 from trueport.torch_internals import memory_of
 
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.nn.Parameter})
+"""Most of what modules hold, an arm's worth of which is looked through at every branch."""
+
 
 class World:
     """The containers within reach of an arm, as they were when it began."""
@@ -55,6 +58,8 @@ class World:
                 self._keep(root, limits.DEPTH_OF_CHANGES)
 
     def _keep(self, value: Any, depth: int) -> None:
+        if type(value) in _PLAIN:
+            return
         match value:
             case torch.nn.Module():
                 modules = [module for module in value.modules() if id(module) not in self._seen]

@@ -185,14 +185,7 @@ class Tracer:
         return returned
 
     def _reshaped(self, op: OpOverload, call: Callable[[], Any]) -> Any:
-        return self.by_usual_strides(call) if op in ASK_FOR_STRIDES else call()
-
-    def by_usual_strides(self, call: Callable[[], Any]) -> Any:
-        """A reshape is a view where strides allow it, and they allow more where a size is 1: torch is told what holds
-        for larger sizes. Where it refuses that, by the example."""
-        with contextlib.suppress(*OF_OPERATORS), self.symbols.shapes.as_for_larger_sizes():
-            return call()
-        return call()
+        return self.symbols.shapes.by_usual_strides(call) if op in ASK_FOR_STRIDES else call()
 
     def _as_tensor(self, op: OpOverload, number: Any) -> Any:
         """`torch.div(x.size(1), 2)` computes with tensors, and would make one of a plain number."""

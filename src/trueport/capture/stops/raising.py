@@ -8,6 +8,7 @@ import inspect
 import itertools
 import linecache
 import math
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,13 +28,14 @@ from trueport.rewrite.running.asking import UNBOUND
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS
 from trueport.source import Where
 from trueport.source.around import attempts_around, attempts_in, error_names, loops_around
-from trueport.torch_internals import OpOverload, outside_all_modes
+from trueport.torch_internals import OpOverload, messages, outside_all_modes
 from trueport.torch_internals.symbolic import expr_of, is_number, is_symbolic
 
 OF_OPERATORS = (IndexError, RuntimeError, ValueError)
 """What an operator raises that refuses its operands."""
 _NEAR, _FAR, _MOST_SIZES, _MOST_ELEMENTS = 14, 130, 4000, 1 << 20
 """Up to which size each is tried before an operator is said to refuse all, in how many calls, on how many elements."""
+_RUNNING = os.path.dirname(RUNTIME_FUNCTIONS.for_.__code__.co_filename)
 _LARGEST = 1 << 15
 """Where the numbers among the operands ask for a size beyond this (`x[50_000]`), nothing is said."""
 
@@ -42,7 +44,8 @@ def as_raised(failure: Exception, places: Places) -> Exception | None:
     """What eager would raise where the trace met this error; None where eager may not raise at all."""
     if reads_unbound(failure, places):
         return UnboundLocalError("a name is read before it is assigned")
-    return failure if _is_users_raise(failure, places) else None
+    raised = _is_users_raise(failure, places) or refuses_none(failure, places)
+    return failure if raised else None
 
 
 def as_eager_fails(failure: Exception, op: OpOverload, args: Any, kwargs: Mapping[str, Any]) -> Exception:
@@ -118,6 +121,26 @@ def reads_unbound(failure: Exception, places: Places) -> bool:
     return isinstance(failure, (TypeError, AttributeError)) and f"'{type(UNBOUND).__name__}'" in str(failure)
 
 
+def refuses_none(failure: Exception, places: Places) -> bool:
+    """Whether Python refuses None here: `items[0]`, `bias + x`. Nothing stands for None, which is None in eager, too.
+
+    Where our own code works with values of its own and meets None, nobody knows what eager would do.
+    """
+    if not isinstance(failure, (TypeError, AttributeError)):
+        return False
+    last = _last(failure)
+    if last is None or (places.is_foreign(last.tb_frame.f_code) and not _is_rewritten(last.tb_frame.f_code)):
+        return False
+    if isinstance(failure, AttributeError):
+        return failure.obj is None and failure.name is not None
+    return messages.names_none(str(failure))
+
+
+def _is_rewritten(code: CodeType) -> bool:
+    """Whether this is what rewritten code calls for an operation that it had itself: `items[:n]`, `for`."""
+    return os.path.dirname(code.co_filename) == _RUNNING
+
+
 def _is_users_raise(failure: Exception, places: Places) -> bool:
     """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
     if hasattr(failure, "tp_as_python"):
@@ -128,10 +151,16 @@ def _is_users_raise(failure: Exception, places: Places) -> bool:
 
 def _users_last(failure: Exception, places: Places) -> TracebackType | None:
     """Where an exception arose; None where that is in torch or in trueport."""
+    last = _last(failure)
+    return None if last is None or places.is_foreign(last.tb_frame.f_code) else last
+
+
+def _last(failure: Exception) -> TracebackType | None:
+    """Where an exception arose."""
     last: TracebackType | None = failure.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    return None if last is None or places.is_foreign(last.tb_frame.f_code) else last
+    return last
 
 
 def refuse_if_caught(kind: type[Exception], places: Places) -> None:

@@ -62,17 +62,28 @@ class Message(str):
         return True
 
 
+_USED = "the text of a number that is being traced (a SymInt or SymFloat) is used for more than a message"
+
+
 def _refuse(*_: Any, **__: Any) -> Any:
-    raise TypeError("the text of a number that is being traced (a SymInt or SymFloat) is used for more than a message")
+    raise TypeError(_USED)
 
 
 _JOINING = ("format", "format_map", "join")
 _FORMING = "capitalize casefold center expandtabs ljust lower rjust swapcase title upper zfill".split()
 """Methods of a text that make another one of it, which cannot be known."""
+
+
+def _refuse_hash(*_: Any) -> int:
+    """Python's own word for it is in the message: a function under a cache is then called below it (`caches.py`)."""
+    raise TypeError(f"unhashable: {_USED}")
+
+
 for _name in (
-    "__len__ __iter__ __getitem__ __contains__ __eq__ __ne__ __lt__ __gt__ __le__ __ge__ __hash__ __mul__ __rmul__"
+    "__len__ __iter__ __getitem__ __contains__ __eq__ __ne__ __lt__ __gt__ __le__ __ge__ __mul__ __rmul__"
 ).split() + [name for name in vars(str) if not name.startswith("_") and name not in (*_JOINING, *_FORMING)]:
     setattr(Message, _name, _refuse)
+setattr(Message, "__hash__", _refuse_hash)  # noqa: B010
 
 
 def _forming(name: str) -> Callable[..., Message]:
@@ -122,7 +133,7 @@ class OpenText(Message):
 
     def __hash__(self) -> int:
         """A dict that plain code looks into would find nothing: rewritten code asks for each key (`choices.py`)."""
-        return int(_refuse())
+        return _refuse_hash()
 
 
 def _are_equal(numbers: tuple[Any, ...], others: tuple[Any, ...] | None) -> Any:

@@ -127,7 +127,7 @@ class RoundedOtherwise(EagerMode):
         return torch.where(_has_few_digits(value), value, moved)
 
     def _shares(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        return torch.rand(tuple(shape), generator=self._chance).to(dtype) * 2 - 1
+        return torch.empty(tuple(shape), dtype=dtype).uniform_(-1, 1, generator=self._chance)
 
 
 class Overflow(EagerMode):
@@ -169,6 +169,7 @@ def _kind(name: str) -> _Kind:
     return _Kind.PLAIN_SUM if _PLAIN_SUMS.search(name) else _Kind.FUNCTION
 
 
+_FEW = 64
 _NOTHING = 1e-30
 """What nothing but zeros is decomposed into is open."""
 
@@ -190,15 +191,24 @@ def _has_few_digits(value: torch.Tensor) -> torch.Tensor:
     return scaled == scaled.round()
 
 
-def _adds_exactly(tensors: Iterable[torch.Tensor]) -> bool:
+def _adds_exactly(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether every product and every partial sum of these has room in the mantissa of its dtype: so it is with whole
-    numbers, and with halves, that are not too large for their number."""
+    numbers, and with halves, that are not too large for their number.
+
+    A few elements mostly tell that it is not so: all of them are no smaller, and multiples of no larger step.
+    """
+    return _have_room(tensors, _FEW) and _have_room(tensors, None)
+
+
+def _have_room(tensors: Sequence[torch.Tensor], few: int | None) -> bool:
+    """The same by the first few elements of each, or by all."""
     size = quantum = 1.0
     most = 1.0
     for tensor in tensors:
         if tensor.is_complex() or not tensor.numel() or tensor.dtype.itemsize < 4:
             return False
-        wide = tensor.detach().double()
+        looked_at = tensor if few is None or tensor.numel() <= few else _some(tensor, few)
+        wide = looked_at.detach().double()
         if not bool(wide.isfinite().all()):
             return False
         present = wide[wide != 0].abs()
@@ -210,6 +220,14 @@ def _adds_exactly(tensors: Iterable[torch.Tensor]) -> bool:
         if size * most * torch.finfo(tensor.dtype).eps > quantum:
             return False
     return True
+
+
+def _some(tensor: torch.Tensor, few: int) -> torch.Tensor:
+    """A few elements, from the middle: the first ones are often zeros that were padded."""
+    while tensor.dim() > 1:
+        row = tensor[tensor.shape[0] // 2]
+        tensor = row if row.numel() >= few else tensor[: few // row.numel()].flatten()
+    return tensor[:few]
 
 
 def _quantum(present: torch.Tensor) -> float:

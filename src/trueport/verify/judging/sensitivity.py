@@ -61,18 +61,17 @@ def excuse(
     ours = [_tensors(value) for value in expected]
     moved: list[_Moved] = []
     before: float = sum(_differ(one) for at, one in enumerate(verdicts) if at in differing)
+    left: float = math.inf
     for round_ in range(_ROUNDS):
         for run, times in enumerate(_RUNS):
             with RoundedOtherwise(seed + len(_RUNS) * round_ + run, times) as rounded:
                 answer, _ = eager(values)
             if answer is not None and len(answer) == len(expected):
                 moved.append(_Moved(times, [_tensors(value) for value in answer], rounded.decomposed))
-        if not moved:
-            return None
-        left = sum(_unexplained(ours[at], got[at], at, moved, tolerances[at], precision) for at in differing)
-        if left == 0:
-            return "eager's own answer moves as far when its sums and functions round otherwise"
-        if left > _FEWER * before:
+                left = sum(_unexplained(ours[at], got[at], at, moved, tolerances[at], precision) for at in differing)
+                if left == 0:  # what one run explains, no other takes back
+                    return "eager's own answer moves as far when its sums and functions round otherwise"
+        if not moved or left > _FEWER * before:
             return None
         before = left
     return None
