@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
 
+import onnxruntime
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import trueport
-from tests.capture.helpers import assert_captured, assert_same, line_of, refusal
+from tests.capture.helpers import FREE, assert_captured, assert_same, line_of, refusal
 from trueport.capture.effects.state import StateMode
 from trueport.verify.replay import replay
 
@@ -509,3 +512,67 @@ def test_what_a_hook_appends_to_a_list_of_its_closure_is_taken_back():
     trueport.export(model, (x(2, 3),))
     assert all(type(each) is torch.Tensor and each.shape == (2, 2) for each in seen)
     torch.stack([each * 2 for each in seen])
+
+
+class KeepsStatistics(nn.Module):
+    """`F.batch_norm` writes its statistics, and its signature does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches, self.samples = nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)
+
+    def forward(self, x):
+        kept, one = self.batches, self.samples
+        own = x.shape[0] > 4
+        y = F.batch_norm(x, kept.running_mean, kept.running_var, training=own, momentum=0.3)
+        z = F.instance_norm(x[None].mT, one.running_mean, one.running_var, use_input_stats=True)
+        return y + kept.running_mean, z * one.running_var[:, None]
+
+
+def test_the_statistics_of_a_norm_are_state():
+    torch.manual_seed(0)
+    args, rows = (torch.randn(3, 3),), ({0: FREE},)  # the example itself writes those of the second alone
+    with pytest.raises(trueport.ExportError) as caught:
+        trueport.export(KeepsStatistics().eval(), args, dynamic_shapes=rows)
+    written = {finding.facts["state"] for finding in caught.value.diagnostics if finding.code == "TP203"}
+    assert written == {f"{norm}.running_{kind}" for norm in ("batches", "samples") for kind in ("mean", "var")}
+
+    model = KeepsStatistics().eval()
+    program = trueport.export(copy.deepcopy(model), args, dynamic_shapes=rows, state="inputs-outputs")
+    state = [value.numpy().copy() for _, value in model.named_buffers() if value.dim()]
+    session = onnxruntime.InferenceSession(program.model_proto.SerializeToString())
+    names = [given.name for given in session.get_inputs()]
+    for count in (3, 7, 2, 9):
+        x = torch.randn(count, 3)
+        got = session.run(None, dict(zip(names, [x.numpy(), *state], strict=True)))
+        for mine, other in zip(got, model(x), strict=False):
+            torch.testing.assert_close(torch.from_numpy(mine), other)
+        state = got[2:]
+
+
+@torch.library.custom_op("tests_of_state::silent", mutates_args=())
+def _silent(x: torch.Tensor, into: torch.Tensor) -> torch.Tensor:
+    into.copy_(x.sum(0))
+    return x * 2
+
+
+_silent.register_fake(lambda x, into: torch.empty_like(x))
+
+
+class WritesBehindTorch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(3))
+
+    def forward(self, x):
+        return _silent(x, self.last)
+
+
+def test_what_only_eager_was_seen_to_write_is_state():
+    translation = {torch.ops.tests_of_state.silent.default: lambda op, x, into: op.Mul(x, 2.0)}
+    with pytest.raises(trueport.ExportError) as caught:
+        trueport.export(WritesBehindTorch(), (torch.ones(2, 3),), custom_translation_table=translation)
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "TP203" and "`last`" in finding.message
+    frozen = {"custom_translation_table": translation, "state": "frozen"}
+    assert trueport.export(WritesBehindTorch(), (torch.ones(2, 3),), **frozen).report.ok

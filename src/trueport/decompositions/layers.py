@@ -160,3 +160,49 @@ def _ctc_loss(log_probs: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor
     """The second, whose sizes depend on the longest text, is for the backward pass."""
     times, batch = log_probs.shape[:2]
     return log_probs.new_empty((batch,)), log_probs.new_empty((batch, times, 1))
+
+
+@decomposes(aten.batch_norm.default)
+def _batch_norm(
+    tensor: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    training: bool,
+    momentum: float,
+    *others: Any,
+) -> Any:
+    """What it writes to the running statistics, which its signature does not tell."""
+    if not training or running_mean is None or running_var is None:
+        return NotImplemented
+    axes = [0, *range(2, tensor.dim())]
+    var, mean = torch.var_mean(tensor.to(running_mean.dtype), axes, correction=1)
+    _keep(running_mean, mean, momentum)
+    _keep(running_var, var, momentum)
+    return aten.batch_norm.default(tensor, weight, bias, None, None, training, momentum, *others)
+
+
+@decomposes(aten.instance_norm.default)
+def _instance_norm(
+    tensor: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    *others: Any,
+) -> Any:
+    """The same; of the statistics of each sample, the mean is kept."""
+    if not use_input_stats or running_mean is None or running_var is None:
+        return NotImplemented
+    var, mean = torch.var_mean(tensor.to(running_mean.dtype), list(range(2, tensor.dim())), correction=1)
+    _keep(running_mean, mean.mean(0), momentum)
+    _keep(running_var, var.mean(0), momentum)
+    return aten.instance_norm.default(tensor, weight, bias, None, None, use_input_stats, momentum, *others)
+
+
+def _keep(statistic: torch.Tensor, now: torch.Tensor, momentum: float) -> None:
+    if momentum != 0:
+        statistic.copy_(statistic * (1 - momentum) + now * momentum)

@@ -19,6 +19,7 @@ from trueport.load.job import Job
 def judge_state(found: Sequence[Diagnostic], job: Job, examined: Examined, choice: StateMode) -> list[Diagnostic]:
     """What a trace found, with each finding about such state as eager shows it to be."""
     written = [finding for finding in found if isinstance(finding, StateWritten)]
+    found = [*found, *_unseen(written, job, examined)] if choice is StateMode.REFUSE else found
     if choice is not StateMode.REFUSE or not any(_may_be_a_cache(finding) for finding in written):
         return list(found)
     replaced = any(finding.is_error and _may_be_a_cache(finding) for finding in written)
@@ -28,6 +29,22 @@ def judge_state(found: Sequence[Diagnostic], job: Job, examined: Examined, choic
         if isinstance(finding, StateWritten) and _may_be_a_cache(finding)
         else finding
         for finding in found
+    ]
+
+
+def _unseen(written: Sequence[StateWritten], job: Job, examined: Examined) -> list[StateWritten]:
+    """Tensors of the model that eager wrote and the trace did not: an operator wrote them that does not say so."""
+    owned = {name for name, _ in (*job.model.named_buffers(), *job.model.named_parameters())}
+    told_of = {finding.facts["state"] for finding in written}
+    return [
+        StateWritten(
+            message=f"forward writes `{name}`, and an ONNX model keeps nothing between calls",
+            seen=("eager left another value there; the operator that wrote it does not say that it writes",),
+            fix=told(option("state", "frozen"), " keeps its present value"),
+            facts={"state": name, "kind": "tensor"},
+        )
+        for name in examined.stateful
+        if name in owned and name not in told_of
     ]
 
 
