@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks import case_files, children, results
 from benchmarks.case_files import SUITES, Suite
 from benchmarks.case_run import Row, list_names, run_case
-from benchmarks.exporters import PEERS, TITLES, trueport_exists
+from benchmarks.exporters import PEERS, TITLES, WITHOUT_PASSES, trueport_exists
 from benchmarks.judge import Verdict
 
 MARKS = {Verdict.FAITHFUL: "✓", Verdict.DIAGNOSED: "◇"}
@@ -104,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exporters = ["trueport"] if options.trueport and trueport_exists() else []
     if options.trueport and not exporters:
         print("trueport.export does not exist yet: only the peers run", file=sys.stderr)
+    exporters += [WITHOUT_PASSES] if options.passes_off else []
     exporters += PEERS if options.peers else []
     suites: tuple[Suite, ...] = (options.suite,) if options.suite else SUITES
     children.preload(["onnxscript", "benchmarks.case_run", *(["trueport.api"] if "trueport" in exporters else [])])
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--suite", choices=SUITES)
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--trueport", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--passes-off", action="store_true", help="trueport without passes as well")
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write the verdicts here")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=180.0, help="seconds for one case and exporter")

@@ -27,7 +27,7 @@ class Request:
     verify: bool = True
 
 
-def _trueport(request: Request) -> None:
+def _trueport(request: Request, optimize: bool = True) -> None:
     import trueport
 
     trueport.export(
@@ -37,7 +37,12 @@ def _trueport(request: Request) -> None:
         kwargs=request.kwargs,
         dynamic_shapes=request.dynamic_shapes,
         verify=request.verify,
+        optimize=optimize,
     )
+
+
+def _without_passes(request: Request) -> None:
+    _trueport(request, optimize=False)
 
 
 def _dynamo(request: Request) -> None:
@@ -66,8 +71,20 @@ def _legacy(request: Request) -> None:
     )
 
 
-EXPORTERS: Mapping[str, Callable[[Request], None]] = {"trueport": _trueport, "dynamo": _dynamo, "legacy": _legacy}
-TITLES = {"trueport": "trueport", "dynamo": "torch.onnx dynamo=True", "legacy": "torch.onnx dynamo=False"}
+WITHOUT_PASSES = "without passes"
+OURS = ("trueport", WITHOUT_PASSES)
+EXPORTERS: Mapping[str, Callable[[Request], None]] = {
+    "trueport": _trueport,
+    WITHOUT_PASSES: _without_passes,
+    "dynamo": _dynamo,
+    "legacy": _legacy,
+}
+TITLES = {
+    "trueport": "trueport",
+    WITHOUT_PASSES: "trueport, without passes",
+    "dynamo": "torch.onnx dynamo=True",
+    "legacy": "torch.onnx dynamo=False",
+}
 PEERS = ("dynamo", "legacy")
 
 
@@ -119,7 +136,7 @@ def read_refusal(exporter: str, error: BaseException, own_files: str, has_own_li
     """`own_files` is the user's file, or a folder of them. `has_own_lines` is False for a model put together from
     library modules only (`nn.Sequential(nn.Linear)`): there a coded finding that names the module is all one can ask.
     """
-    if exporter != "trueport":
+    if exporter not in OURS:
         chain = list(_causes(error))
         text = "\n".join(map(str, chain))
         return Refusal(_line_in_text(text, own_files), "", f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}")

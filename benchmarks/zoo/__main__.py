@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import children, results
-from benchmarks.exporters import EXPORTERS, TITLES
+from benchmarks.exporters import PEERS, TITLES
 from benchmarks.judge import Verdict
 from benchmarks.zoo.names import PARTS
 from benchmarks.zoo.run import EAGER, ZooRow, run_builds, run_model
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--build-only", action="store_true", help="make the models, and run them in eager")
     parser.add_argument("--draw", type=int, metavar="N", help="only the first N in the order of --seed")
     parser.add_argument("--seed", type=int, default=18)
-    parser.add_argument("--peers", nargs="*", choices=[name for name in EXPORTERS if name != "trueport"], default=[])
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[])
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of the processor for one model")
     parser.add_argument("--again", action="store_true", help="also what eager did not run before")
     parser.add_argument("--fresh", action="store_true", help="also what was done before")

@@ -69,10 +69,10 @@ def inputs() -> list[Args]:
     return made
 
 
-def judge(source: str) -> Outcome:
-    """Run the whole way on a program's source."""
+def judge(source: str, optimize: bool = True) -> Outcome:
+    """Run the whole way on a program's source, with passes or without."""
     with tempfile.TemporaryDirectory(prefix="trueport-fuzz-") as folder, _time_limit():
-        return judge_model(load(source, Path(folder)))
+        return judge_model(load(source, Path(folder)), optimize)
 
 
 def load(source: str, folder: Path) -> torch.nn.Module:
@@ -91,7 +91,7 @@ def load(source: str, folder: Path) -> torch.nn.Module:
     return model
 
 
-def judge_model(model: torch.nn.Module) -> Outcome:
+def judge_model(model: torch.nn.Module, optimize: bool = True) -> Outcome:
     accepted = [(args, result) for args in inputs() if (result := _eager(model, args)) is not None]
     if len(accepted) < 3:
         return Outcome(Verdict.VOID)
@@ -102,6 +102,7 @@ def judge_model(model: torch.nn.Module) -> Outcome:
             copy.deepcopy(example),
             dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, None, None, None, None),
             verify=False,
+            optimize=optimize,
         )
     except ExportError as refused:
         first = refused.diagnostics[0]

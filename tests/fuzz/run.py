@@ -30,16 +30,21 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--failures", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--passes-off", action="store_true", help="also without passes: no verdict may be another one")
     parser.add_argument("--report", type=Path, help="write the tally there, as a page")
     wanted = parser.parse_args()
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(3)
     tally: Counter[str] = Counter()
+    others: list[str] = []
     began = time.monotonic()
     for index in range(wanted.start, wanted.start + wanted.count):
         source = program(wanted.seed, index)
         outcome = _judged(source)
         tally[_label(outcome)] += 1
+        if wanted.passes_off and _label(without := _judged(source, optimize=False)) != _label(outcome):
+            others.append(f"{index}: {_label(outcome)}, without passes {_label(without)}")
+            print(others[-1], file=sys.stderr, flush=True)
         if outcome.verdict.is_bug or outcome.verdict is Verdict.DIAGNOSED:
             _keep(wanted.failures, f"{wanted.seed}_{index}_{outcome.verdict.value}_{outcome.code}", source, outcome)
         if outcome.verdict.is_bug:
@@ -48,15 +53,17 @@ def main() -> int:
         elif tally.total() % 100 == 0:
             print(f"{tally.total()}: {dict(tally)}", file=sys.stderr, flush=True)
     lines = _lines(tally)
+    if wanted.passes_off:
+        lines += [f"  without passes: {len(others)} of {tally.total()} verdicts are others", *others]
     print(f"{tally.total()} programs in {time.monotonic() - began:.0f} s", *lines, sep="\n")
     if wanted.report is not None:
         wanted.report.write_text(_page(wanted.seed, wanted.start, lines, tally.total(), time.monotonic() - began))
-    return 1 if any(label.startswith((Verdict.WRONG.value, Verdict.CRASH.value)) for label in tally) else 0
+    return 1 if others or any(label.startswith((Verdict.WRONG.value, Verdict.CRASH.value)) for label in tally) else 0
 
 
-def _judged(source: str) -> Outcome:
+def _judged(source: str, optimize: bool = True) -> Outcome:
     try:
-        return judge(source)
+        return judge(source, optimize)
     except Exception as failure:
         return Outcome(Verdict.CRASH, f"{type(failure).__name__}: {failure}", type(failure).__name__)
 
