@@ -21,6 +21,7 @@ from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import InWords, Nothing
 from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
+from trueport.torch_internals.messages import names_none
 from trueport.torch_internals.symbolic import told_by
 
 _SOMETHING = InWords("something")
@@ -105,6 +106,34 @@ def asked(value: Any, test: Callable[[Any], bool]) -> Any:
     return holds_of(value, test)
 
 
+def with_and_without(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Callable[[], Any], Callable[[], Any]] | None:
+    """`scaled_dot_product_attention(..., attn_mask=mask)`: a flag, the call of torch's where there is something, and
+    the call with None. Operators take no None; None where no argument may be None."""
+    if getattr(function, "__name__", "") in _METHODS:
+        return None
+    one = next((each for each in (*args, *kwargs.values()) if isinstance(each, Maybe)), None)
+    if one is None:
+        return None
+
+    def call(given: Any) -> Any:
+        plain = [given if each is one else each for each in args]
+        return refusing_none(function, *plain, **{k: given if each is one else each for k, each in kwargs.items()})
+
+    return one._flag, later(call, one._value), later(call, None)
+
+
+def refusing_none(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that is written in C. Where it refuses None, it does so in eager."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError as failure:
+        told_by_itself = failure.__traceback__ is not None and failure.__traceback__.tb_next is None
+        failure.tp_as_python = told_by_itself and names_none(str(failure))  # type: ignore[attr-defined]
+        raise
+
+
 def kind_asked(value: Any, kind: Callable[[Any], type]) -> Any:
     """Its type, or that on each way."""
     if isinstance(value, Maybe):
@@ -143,6 +172,7 @@ _OPERATORS = frozenset(
     for stem in (name, f"r{name}", f"i{name}")
 ) | frozenset("__lt__ __le__ __gt__ __ge__ __neg__ __abs__ __invert__ __getitem__".split())
 """What tensors do and None does not."""
+_METHODS = _OPERATORS | {"__eq__", "__ne__", "__get__"}
 
 
 def _delegate(name: str) -> Callable[..., Any]:
