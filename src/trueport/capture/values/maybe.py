@@ -110,18 +110,22 @@ def with_and_without(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Callable[[], Any], Callable[[], Any]] | None:
     """`scaled_dot_product_attention(..., attn_mask=mask)`: a flag, the call of torch's where there is something, and
-    the call with None. Operators take no None; None where no argument may be None."""
+    the call with None. Operators take no None; None where no argument may be None.
+
+    Code of torch's own has asked `is None` before, and heard that there is something: nothing is known of the call.
+    """
     if getattr(function, "__name__", "") in _METHODS:
         return None
     one = next((each for each in (*args, *kwargs.values()) if isinstance(each, Maybe)), None)
     if one is None:
         return None
+    value = one.use()
 
     def call(given: Any) -> Any:
         plain = [given if each is one else each for each in args]
         return refusing_none(function, *plain, **{k: given if each is one else each for k, each in kwargs.items()})
 
-    return one._flag, later(call, one._value), later(call, None)
+    return one._flag, later(call, value), later(call, None)
 
 
 def refusing_none(function: Any, *args: Any, **kwargs: Any) -> Any:
