@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import trueport
@@ -232,3 +233,67 @@ def test_the_rest_of_an_arm_relies_on_what_it_asked_for(model: nn.Module) -> Non
     report = trueport.check(model, (torch.randn(6, 4),), dynamic_shapes={"x": {0: "n"}})
     assert not report.errors
     assert {1, 5} <= {tried.sizes["n"] for tried in report.checks}
+
+
+class PooledToAFixedSize(nn.Module):
+    """The stride is 0 for the example, which does not come there."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, w = x.shape[-2:]
+        if h != 16 or w != 16:
+            if h % 16 != 0 or w % 16 != 0:
+                x = F.interpolate(x, size=(16, 16), mode="bilinear")
+            else:
+                stride = (h // 16, w // 16)
+                x = F.avg_pool2d(x, kernel_size=stride, stride=stride)
+        return x
+
+
+@pytest.mark.parametrize("size", [4, 16, 32])
+def test_an_arm_that_divides_by_what_is_0_for_the_example(size: int) -> None:
+    shapes = ({0: "batch", 2: "height", 3: "width"},)
+    program = trueport.export(PooledToAFixedSize(), (torch.ones(1, 3, size, size),), dynamic_shapes=shapes)
+    torch.manual_seed(0)
+    for height, width in ((4, 4), (16, 16), (16, 48), (32, 16), (64, 32), (32, 20)):
+        x = torch.randn(2, 3, height, width)
+        torch.testing.assert_close(torch.as_tensor(program(x)), PooledToAFixedSize()(x), atol=1e-5, rtol=1e-5)
+
+
+class LengthOfNone(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = None
+        return x * len(found) if x.sum() > 100 else x + 1  # type: ignore[arg-type]
+
+
+class JoinedWithNone(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = None if x.sum() < 100 else x * 2
+        if x.sum() < -100:
+            return torch.cat([x, found])  # type: ignore[list-item]
+        return x + 1
+
+
+class LayerOfNone(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = None if x.sum() > 100 else x.new_ones(3, 3)
+        return F.linear(x, weight)  # type: ignore[arg-type]
+
+
+class NoneIsCaught(nn.Module):
+    """The `except` belongs to one arm only."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = None
+        try:
+            if x.sum() > 0:
+                x = torch.cat([x, found])  # type: ignore[list-item]
+        except TypeError:
+            x = x * 2
+        return x
+
+
+@pytest.mark.parametrize("model", [LengthOfNone, JoinedWithNone, LayerOfNone, NoneIsCaught])
+def test_what_c_refuses_of_none_is_raised_in_eager_too(model: type[nn.Module]) -> None:
+    program = trueport.export(model(), (-torch.ones(3),))
+    for x in (torch.ones(3), -torch.ones(3), torch.arange(3.0)):
+        torch.testing.assert_close(torch.as_tensor(program(x)), model()(x))

@@ -28,6 +28,7 @@ from tests.verify.onnx_models import (
 )
 from trueport.load.job import AxisSize, FreeSize, Job
 from trueport.verify.check import check_model
+from trueport.verify.faults.findings import hardly_checked
 from trueport.verify.inputs.values import draw_tensor
 from trueport.verify.judging.reference import Reference
 from trueport.verify.options import Budget, Insight, Options
@@ -232,6 +233,12 @@ def test_a_model_that_only_takes_its_example_is_said_to_be_hardly_checked(tmp_pa
     result = check(scaled(tmp_path / "m.onnx"), job(leaf("x", example, {0: BATCH})), only_this)
     assert codes(result) == ["TP809"]
     assert "on no other input" in result.diagnostics[0].message
+
+
+def test_an_example_that_is_not_decided_is_not_said_to_agree():
+    told = hardly_checked(0, ("the example: rounding",), 25, example_agrees=False)
+    assert "agrees" not in told.message
+    assert "not on the example" in told.message
 
 
 def test_an_example_that_eager_refuses_is_the_callers_affair(tmp_path):

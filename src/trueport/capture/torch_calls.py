@@ -20,14 +20,14 @@ from trueport.capture.containers.lists import TracedList, is_open
 from trueport.capture.containers.pieces import Cutting, chunk, split, unbind
 from trueport.capture.containers.sequences import handed_on
 from trueport.capture.recording.tracer import Tracer
-from trueport.capture.values.maybe import present
+from trueport.capture.values.maybe import present, with_and_without
 from trueport.decompositions.arrays import holds_array, with_tensors
 from trueport.decompositions.cannot_be_carried import CannotBeCarried
 from trueport.decompositions.creation import tensor_of
 from trueport.decompositions.indexing import get_item, has_traced_number, is_within, set_item
 from trueport.decompositions.registry import always, decomposes, decompositions_of, holds_symbol
 from trueport.rewrite.running.asking import fails_unless
-from trueport.rewrite.running.runtime import TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.torch_internals import (
     PAD_SEQUENCE,
     SET_GRAD_ENABLED,
@@ -101,6 +101,9 @@ class TorchCalls(TorchFunctionMode):
                 return args[0].to(kwargs.get("dtype") or args[0].dtype, copy=True)
         if func in _OF_WHAT_IS_THERE and args:
             args = (present(args[0]), *args[1:])
+        elif self._tracer.one_of_several and (ways := with_and_without(func, args, kwargs)) is not None:
+            with self._again():
+                return RUNTIME_FUNCTIONS.ternary(*ways)
         if func is SET_GRAD_ENABLED:
             if args[0]:
                 self._needs_autograd()

@@ -41,7 +41,7 @@ def rewrite_call(rewriter: RewriteContext, node: ast.Call) -> ast.expr:
     if isinstance(called, ast.Name) and called.id == "type" and len(node.args) != 1:
         return node  # a class is made, and belongs to the module that it is made in
     is_builtin = isinstance(called, ast.Name) and called.id in BUILTINS | _MATH | TENSOR_TYPES
-    is_builtin |= isinstance(called, ast.Attribute) and called.attr in TENSOR_TYPES
+    is_builtin |= isinstance(called, ast.Attribute) and called.attr in TENSOR_TYPES | {"is_tensor"}
     by_key = isinstance(called, ast.Attribute) and 1 <= len(node.args) <= 2 and not node.keywords
     if by_key and isinstance(called, ast.Attribute) and called.attr in ("get", "setdefault"):
         return same_place(runtime(called.attr, called.value, *node.args), node)

@@ -42,8 +42,9 @@ def names_a_traced_value(text: str) -> bool:
 
 
 def names_none(text: str) -> bool:
-    """Whether Python says that None cannot do what was wanted of it: `'NoneType' object is not iterable`."""
-    return f"'{type(None).__name__}'" in text
+    """Whether Python, or torch, says that None cannot do what was wanted of it: `'NoneType' object is not iterable`,
+    `argument 'input' must be Tensor, not NoneType`."""
+    return type(None).__name__ in text
 
 
 def reads_memory(text: str) -> bool:

@@ -99,6 +99,12 @@ def _is_positive(number: sympy.Expr) -> bool:
     return bool(number.is_Integer and number > 0)
 
 
+def _as_shown(node: _SymNode) -> _SymNode:
+    """The same with its value for the sizes that torch is shown now: `width // (height // 16)`, in an arm that the
+    example does not come to, is by 0 for the example's sizes, which a node keeps."""
+    return _SymNode(node.expr, node.shape_env, node.pytype, None)
+
+
 def _merged_floor(number: sympy.Expr, divisor: sympy.Integer) -> sympy.Expr:
     """`number // divisor`; of a number below 0 as what is rounded up: `-n // k` is `-((n + k - 1) // k)`."""
     if all(term.as_coeff_Mul()[0] < 0 for term in sympy.Add.make_args(number)):
@@ -128,7 +134,10 @@ def multiples_told() -> Iterator[None]:
         itself, shorter = before[name], _METHODS[name]
 
         def method(left: _SymNode, right: _SymNode) -> _SymNode:
-            made: _SymNode = itself(left, right)
+            try:
+                made: _SymNode = itself(left, right)
+            except ZeroDivisionError:
+                made = itself(_as_shown(left), _as_shown(right))
             if made.pytype is not int or (expr := shorter(made.expr)) is made.expr:
                 return made
             return _SymNode(expr, made.shape_env, int, made.hint if made.has_hint() else None)

@@ -506,7 +506,9 @@ class Check:
             return
         agreed = self._telling() or self.checked
         if self.tried and len(agreed) < 2:
-            self.findings.append(hardly_checked(self.refused, tuple(self.undecided), self.tried))
+            agrees = self.undecided_example is None
+            found = hardly_checked(self.refused, tuple(self.undecided), self.tried, example_agrees=agrees)
+            self.findings.append(found)
             return
         for group in self.groups:
             if group.is_movable and not self._others_seen(group):

@@ -45,6 +45,9 @@ from trueport.rewrite.running.runtime import OF_A_TEST, RUNTIME_FUNCTIONS, Block
 from trueport.torch_internals import from_functional
 from trueport.torch_internals.symbolic import is_traced, number_kind, statement_of
 
+_OF_SIZES = (*OF_OPERATORS, ZeroDivisionError)
+"""What the sizes of the example may lead to in an arm that it does not come to: `stride = height // 16`."""
+
 
 class ControlFlow(Questions):
     """What a running trace offers to rewritten code."""
@@ -119,13 +122,13 @@ class ControlFlow(Questions):
             return trace(False)
         except RecursionError:
             raise
-        except OF_OPERATORS as failure:
+        except _OF_SIZES as failure:
             shapes, refusals = self.tracer.symbols.shapes, [is_refused_by_eager(failure)]
             for sizes in shapes.other_examples():
                 with shapes.shown(sizes):
                     try:
                         return trace(False)
-                    except OF_OPERATORS as again:
+                    except _OF_SIZES as again:
                         refusals.append(is_refused_by_eager(again))
             if len(refusals) == 1 or not all(refusals):
                 raise

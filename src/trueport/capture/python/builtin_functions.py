@@ -19,8 +19,9 @@ from trueport.capture.containers.lists import is_open
 from trueport.capture.containers.sequences import OpenSequence, refuse
 from trueport.capture.containers.stepping import OfOpenLength
 from trueport.capture.recording.flow import Flow
-from trueport.capture.values.chosen import Chosen, each_way, holds_of, itself, later, made_of, pick
+from trueport.capture.values.chosen import Chosen, each_way, itself, later, made_of, pick
 from trueport.capture.values.disagreement import Disagreement
+from trueport.capture.values.maybe import asked, kind_asked, refusing_none
 from trueport.capture.values.stores import TracedContainer
 from trueport.capture.values.texts import OpenText, method_of_text, written
 from trueport.decompositions.number_math import traced_math
@@ -48,8 +49,15 @@ def traced_builtin(control: Flow, function: Builtin) -> Builtin | None:
     if replacement is not None:
         if function in _GOING_THROUGH:
             return functools.partial(_with_generators, control, function, replacement)
-        return functools.partial(replacement, control)
+        return functools.partial(_unless_of_none, function, functools.partial(replacement, control))
     return traced_math(function)
+
+
+def _unless_of_none(function: Builtin, replacement: Builtin, *args: Any, **kwargs: Any) -> Any:
+    """`len(None)`: as Python answers it, or refuses it."""
+    if len(args) == 1 and args[0] is None and not kwargs:
+        return refusing_none(function, None)
+    return replacement(*args, **kwargs)
 
 
 def _refuse_sending(control: Flow, function: Any) -> None:
@@ -220,7 +228,7 @@ def _divmod(_: Flow, one: Any, other: Any) -> Any:
 
 @traced_for(type)
 def _type(_: Flow, *args: Any, **kwargs: Any) -> Any:
-    return made_of(args[0], type_of) if len(args) == 1 else type(*args, **kwargs)
+    return kind_asked(args[0], type_of) if len(args) == 1 else type(*args, **kwargs)
 
 
 @traced_for(round)
@@ -250,7 +258,12 @@ _TRACED |= {
 
 @traced_for(isinstance)
 def _isinstance(_: Flow, value: Any, kinds: Any) -> Any:
-    return holds_of(value, lambda candidate: is_instance(candidate, kinds))
+    return asked(value, lambda candidate: is_instance(candidate, kinds))
+
+
+@traced_for(torch.is_tensor)
+def _is_tensor(control: Flow, value: Any) -> Any:
+    return _isinstance(control, value, torch.Tensor)
 
 
 def type_of(value: Any) -> type:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from trueport.capture.python.builtin_functions import is_instance, type_of
+from trueport.capture.values.maybe import asked, kind_asked
 from trueport.rewrite.running.runtime import TRACE
 from trueport.source import Where
 
@@ -39,10 +40,10 @@ def lent_builtins(model: torch.nn.Module) -> Iterator[None]:
             names.pop(name, None)
 
 
-def _isinstance(value: Any, kinds: Any) -> bool:
+def _isinstance(value: Any, kinds: Any) -> Any:
     if TRACE.trace is None:
         return builtins.isinstance(value, kinds)
-    return is_instance(value, kinds)
+    return asked(value, lambda candidate: is_instance(candidate, kinds))
 
 
 class _AskingType(type):
@@ -50,7 +51,7 @@ class _AskingType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and TRACE.trace is not None:
-            return type_of(args[0])
+            return kind_asked(args[0], type_of)
         return type(*args, **kwargs)
 
     def __instancecheck__(cls, instance: object) -> bool:

@@ -143,7 +143,7 @@ def _is_rewritten(code: CodeType) -> bool:
 
 def _is_users_raise(failure: Exception, places: Places) -> bool:
     """Whether an exception was raised by a `raise` or `assert` in Python code that is not torch's or ours."""
-    if hasattr(failure, "tp_as_python"):
+    if getattr(failure, "tp_as_python", False):
         return True
     last = _users_last(failure, places)
     return last is not None and dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"

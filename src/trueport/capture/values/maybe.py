@@ -5,9 +5,9 @@
         if best is None or row.sum() > best.sum():
             best = row
 
-It is held as a flag and a value (blank where the flag is off). `is None` asks the flag; whatever Python would not do
-with None is done with the value. Where None would be as good as a tensor (an argument of a function), it cannot stand
-for both, and is a disagreement like any other.
+It is held as a flag and a value (blank where the flag is off). `is None`, `==`, `isinstance` and `type` ask the flag,
+since None has an answer to them, too; whatever Python would not do with None is done with the value. Where None would
+be as good as a tensor (an argument of a function), it cannot stand for both, and is a disagreement like any other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from trueport.capture.values.chosen import Chosen, narrowed
+from trueport.capture.values.chosen import Chosen, chosen, holds_of, itself, later, made_of, narrowed
 from trueport.capture.values.disagreement import Disagreement
 from trueport.capture.values.kinds import InWords, Nothing
-from trueport.rewrite.running.runtime import TRACE
+from trueport.rewrite.running.runtime import RUNTIME_FUNCTIONS, TRACE
 from trueport.source import Place
+from trueport.torch_internals.messages import names_none
 from trueport.torch_internals.symbolic import told_by
 
 _SOMETHING = InWords("something")
@@ -44,9 +45,25 @@ class Maybe(Disagreement):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") not in _OPERATORS:
+        name = getattr(func, "__name__", "")
+        if name in ("__eq__", "__ne__") and isinstance(args[1], Maybe):
+            return getattr(args[1], name)(args[0])
+        if name not in _OPERATORS:
             return super().__torch_function__(func, types, args, kwargs)
         return func(*map(used, args), **(kwargs or {}))
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(RUNTIME_FUNCTIONS.eq, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(RUNTIME_FUNCTIONS.ne, other)
+
+    __hash__ = Disagreement.__hash__
+
+    def _compared(self, compare: Callable[[Any, Any], Any], other: object) -> Any:
+        """`limit == 3`, which is False of None."""
+        value = self.use()
+        return RUNTIME_FUNCTIONS.ternary(self._flag, later(compare, value, other), later(compare, None, other))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.use(), name)
@@ -80,6 +97,62 @@ def unless_empty(value: Any, assume: Callable[[Any, Place], bool]) -> Any:
     return {k: unless_empty(v, assume) for k, v in value.items()} if type(value) is dict else value
 
 
+def asked(value: Any, test: Callable[[Any], bool]) -> Any:
+    """Whether something plain, that None answers as well, holds of a value, or of what it is on each way."""
+    if isinstance(value, Maybe):
+        there, nothing = holds_of(value._value, test), test(None)
+        return RUNTIME_FUNCTIONS.ternary(value._flag, later(itself, there), later(itself, nothing))
+    _settled(value)
+    return holds_of(value, test)
+
+
+def with_and_without(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Callable[[], Any], Callable[[], Any]] | None:
+    """`scaled_dot_product_attention(..., attn_mask=mask)`: a flag, the call of torch's where there is something, and
+    the call with None. Operators take no None; None where no argument may be None.
+
+    Code of torch's own has asked `is None` before, and heard that there is something: nothing is known of the call.
+    """
+    if getattr(function, "__name__", "") in _METHODS:
+        return None
+    one = next((each for each in (*args, *kwargs.values()) if isinstance(each, Maybe)), None)
+    if one is None:
+        return None
+    value = one.use()
+
+    def call(given: Any) -> Any:
+        plain = [given if each is one else each for each in args]
+        return refusing_none(function, *plain, **{k: given if each is one else each for k, each in kwargs.items()})
+
+    return one._flag, later(call, value), later(call, None)
+
+
+def refusing_none(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that is written in C. Where it refuses None, it does so in eager."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError as failure:
+        told_by_itself = failure.__traceback__ is not None and failure.__traceback__.tb_next is None
+        failure.tp_as_python = told_by_itself and names_none(str(failure))  # type: ignore[attr-defined]
+        raise
+
+
+def kind_asked(value: Any, kind: Callable[[Any], type]) -> Any:
+    """Its type, or that on each way."""
+    if isinstance(value, Maybe):
+        there = made_of(value._value, kind)
+        return chosen([later(itself, value._flag), later(itself, True)], [there, type(None)], value)
+    _settled(value)
+    return made_of(value, kind)
+
+
+def _settled(value: Any) -> None:
+    """What two arms left as different things is asked in each of them."""
+    if isinstance(value, Disagreement) and not isinstance(value, Chosen):
+        value.complain()
+
+
 def flag_of(value: Any) -> Any:
     """Whether there is something: True, False, or a symbol."""
     return value._flag if isinstance(value, Maybe) else value is not None
@@ -101,8 +174,9 @@ _OPERATORS = frozenset(
     f"__{stem}__"
     for name in "add sub mul truediv floordiv mod pow matmul and or xor".split()
     for stem in (name, f"r{name}", f"i{name}")
-) | frozenset("__lt__ __le__ __gt__ __ge__ __eq__ __ne__ __neg__ __abs__ __invert__ __getitem__".split())
+) | frozenset("__lt__ __le__ __gt__ __ge__ __neg__ __abs__ __invert__ __getitem__".split())
 """What tensors do and None does not."""
+_METHODS = _OPERATORS | {"__eq__", "__ne__", "__get__"}
 
 
 def _delegate(name: str) -> Callable[..., Any]:

@@ -201,10 +201,12 @@ def mostly_undecided(undecided: int, decided: int) -> Diagnostic:
     )
 
 
-def hardly_checked(refused: int, undecided: tuple[str, ...], tried: int) -> Diagnostic:
+def hardly_checked(refused: int, undecided: tuple[str, ...], tried: int, *, example_agrees: bool) -> Diagnostic:
     """Too little could be compared for the rest to be believed."""
     return NotVerified(
-        message="the model agrees with eager on the example, and could be compared on no other input",
+        message="the model agrees with eager on the example, and could be compared on no other input"
+        if example_agrees
+        else "the model could be compared in full on no more than one input, and not on the example",
         seen=(f"eager refused {refused} of {tried} other inputs", *undecided[:3]),
         fix=told("declare the range of values that the inputs take: ", VALUES),
     )
