@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 from torch import nn
@@ -171,3 +173,17 @@ def test_an_index_error_that_the_model_goes_on_with():
         dynamic_shapes=free,
         others=[(torch.randn(n, 3), i) for n, i in ((1, 2), (5, 3), (6, -4))],
     )
+
+
+def test_an_index_error_that_another_suppress_lets_through():
+    """Rows that the loop itself takes are there; and `suppress(KeyError)` does not end an IndexError."""
+
+    def model(x):
+        total = torch.zeros(3)
+        with contextlib.suppress(KeyError):
+            for row in x:
+                total = total + row
+            total = total + x[2]
+        return total
+
+    assert_kept_alive(model, (torch.randn(4, 3),), [(torch.randn(3, 3),), (torch.randn(9, 3),)], dynamic_shapes=ROWS)

@@ -175,7 +175,7 @@ class Questions(ABC):
                 return value.sequence()
             case torch.Tensor() if value.dim() > 0:
                 length: Any = value.shape[0]
-                return OpenSequence(length, lambda i: value[i]) if isinstance(length, torch.SymInt) else None
+                return OpenSequence(length, lambda i: value.select(0, i)) if isinstance(length, torch.SymInt) else None
         return None
 
     def stopped_early(self, over: Any, count: int) -> None:

@@ -236,7 +236,7 @@ def _entered(places: Places) -> set[tuple[str, int]]:
 
 def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameType, places: Places) -> int | None:
     if isinstance(attempt, ast.With):
-        stops = any(_may_suppress(item.context_expr, frame, places) for item in attempt.items)
+        stops = any(_may_suppress(item.context_expr, names, frame, places) for item in attempt.items)
         return attempt.lineno if stops else None
     for handler in attempt.handlers:
         if handler.type is None or names & {*error_names(handler.type)}:
@@ -244,11 +244,14 @@ def _catching_line(attempt: ast.Try | ast.With, names: set[str], frame: FrameTyp
     return None
 
 
-def _may_suppress(manager: ast.expr, frame: FrameType, places: Places) -> bool:
-    """Whether leaving a `with` may end an error: it is `suppress`, or the user's and written so that it may."""
+def _may_suppress(manager: ast.expr, names: set[str], frame: FrameType, places: Places) -> bool:
+    """Whether leaving a `with` may end an error of these names: it is `suppress` of one of them, or the user's and
+    written so that it may."""
     made = _named(manager.func if isinstance(manager, ast.Call) else manager, frame)
     if made is suppress:
-        return True
+        given = manager.args if isinstance(manager, ast.Call) else []
+        kinds = [_named(each, frame) for each in given]
+        return any(kind.__name__ in names if isinstance(kind, type) else True for kind in kinds)
     written = inspect.unwrap(made) if callable(made) else None  # of a `@contextmanager`: the generator
     if isinstance(written, FunctionType):
         users = written is not made and not places.is_foreign(written.__code__)
@@ -287,5 +290,5 @@ def _named(expression: ast.expr, frame: FrameType) -> Any:
         case ast.Attribute(value=owner, attr=name):
             return getattr(_named(owner, frame), name, None)
         case ast.Name(id=name):
-            return {**frame.f_globals, **frame.f_locals}.get(name)
+            return {**frame.f_builtins, **frame.f_globals, **frame.f_locals}.get(name)
     return None
