@@ -78,7 +78,7 @@ ROUNDS_WRITTEN_OUT = Limit("ROUNDS_WRITTEN_OUT", 16, "rounds of a plain range th
 ROUNDS_TRIED = Limit("ROUNDS_TRIED", 16, "rounds that are tried until a test is traced")
 """`h = x[:1]; while h.shape[0] < 10:` is plain for the first rounds."""
 
-ROUNDS_OF_UNKNOWN = Limit("ROUNDS_OF_UNKNOWN", 1000, "rounds over something that does not tell its length")
+ROUNDS_OF_UNKNOWN = Limit("ROUNDS_OF_UNKNOWN", 400, "rounds over something that does not tell its length")
 """Of a loop that a traced value ends: such an iterable is taken to have no end."""
 
 COPIES = Limit("COPIES", 512, "copies of one line in the graph")

@@ -15,7 +15,7 @@ from trueport.examine.run import run_eager
 from trueport.load.job import Job, Leaf, sizes_in
 
 _WORTH_TRYING = (1, 4, 8, 16, 3, 32, 5, 6, 2, 64, 10, 12)
-_SECONDS_EACH, _SECONDS = 1.0, 5.0
+_SECONDS_EACH, _SECONDS = 4.0, 12.0
 
 
 def sizes_that_run(job: Job) -> Mapping[str, int]:

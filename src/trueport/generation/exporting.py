@@ -14,6 +14,7 @@ from torch.export import Dim
 
 from trueport import progress
 from trueport.api import export as export_graph
+from trueport.diagnostics.spelling import option, told
 from trueport.generation.eager import Prompts, generate, start_token
 from trueport.generation.folder import copy_settings, refuse_folder, written
 from trueport.generation.genai import genai_config
@@ -164,7 +165,9 @@ def export(
 
 def _refuse_inputs(inputs: Mapping[str, torch.Tensor], tokens: int) -> None:
     if not isinstance(tokens, int) or tokens < 1:
-        raise usage_error(f"tokens={tokens!r} compares nothing", fix="give 1 or more, or verify=False")
+        raise usage_error(
+            f"tokens={tokens!r} compares nothing", fix=told("give 1 or more, or ", option("verify", False))
+        )
     for name, value in inputs.items():
         if not isinstance(value, torch.Tensor) or value.dim() == 0 or len(value) == 0:
             raise usage_error(f"inputs[{name!r}] is no batch of tensors", fix="give what generate() takes: rows first")

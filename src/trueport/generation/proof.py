@@ -14,6 +14,7 @@ import torch
 
 from trueport import progress
 from trueport.diagnostics.rules.tp813_tokens_differ import TokensDiffer
+from trueport.diagnostics.spelling import option, told
 from trueport.errors import ExportError, refusal
 from trueport.generation.eager import EagerText, Inputs, Prompts, generate
 from trueport.generation.running import Decoding, Graphs
@@ -97,7 +98,8 @@ def refuse_short(prompts: Prompts) -> None:
         message = (
             f"{type(prompts.model).__name__} is made for {prompts.positions} positions, and a proof takes {_PROMPT + 1}"
         )
-        raise usage_error(message, fix="raise max_position_embeddings, or pass verify=False and compare it yourself")
+        fix = told("raise max_position_embeddings, or pass ", option("verify", False), " and compare it yourself")
+        raise usage_error(message, fix=fix)
 
 
 def prove(graphs: Graphs, eager: Graphs, prompts: Prompts, tokens: int = TOKENS) -> Proof:
