@@ -158,9 +158,23 @@ def _tell_shape(known: ir.Value, value: ir.Value) -> None:
 
 
 def remove(node: ir.Node) -> None:
-    """Take a node out whose outputs nobody reads."""
-    assert node.graph is not None
-    node.graph.remove(node, safe=True)
+    """Take a node out whose outputs nobody reads.
+
+    `Graph.remove` goes through all outputs of the graph for each node, and a model with a cache has some in each layer:
+    the time grew with the square of the layers.
+    """
+    graph = node.graph
+    assert graph is not None
+    nodes = getattr(graph, "_nodes", None)
+    if nodes is None:  # a function, which has few outputs
+        graph.remove(node, safe=True)
+        return
+    if is_read(node):
+        raise ValueError(f"somebody reads what {node.name} gives")
+    for place in range(len(node.inputs)):
+        node.replace_input_with(place, None)
+    node.graph = None
+    nodes.remove(node)
 
 
 def new_constant(graph: ir.Graph, name: str, tensor: ir.TensorProtocol) -> ir.Value:
