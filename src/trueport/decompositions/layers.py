@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from trueport.decompositions.registry import always, decomposes, sizes_of
+from trueport.torch_internals import OpOverload
 from trueport.torch_internals.releases import linear_cross_entropy
 from trueport.torch_internals.symbolic import same_number
 
@@ -162,47 +163,30 @@ def _ctc_loss(log_probs: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor
     return log_probs.new_empty((batch,)), log_probs.new_empty((batch, times, 1))
 
 
-@decomposes(aten.batch_norm.default)
-def _batch_norm(
-    tensor: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    running_mean: torch.Tensor | None,
-    running_var: torch.Tensor | None,
-    training: bool,
-    momentum: float,
-    *others: Any,
-) -> Any:
-    """What it writes to the running statistics, which its signature does not tell."""
-    if not training or running_mean is None or running_var is None:
-        return NotImplemented
-    axes = [0, *range(2, tensor.dim())]
-    var, mean = torch.var_mean(tensor.to(running_mean.dtype), axes, correction=1)
-    _keep(running_mean, mean, momentum)
-    _keep(running_var, var, momentum)
-    return aten.batch_norm.default(tensor, weight, bias, None, None, training, momentum, *others)
+def _writes_statistics(norm: OpOverload, of_each_sample: bool) -> None:
+    """Register what a norm writes to the running statistics, which its signature does not tell."""
+
+    @decomposes(norm)
+    def normalised(
+        tensor: torch.Tensor,
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        running_mean: torch.Tensor | None,
+        running_var: torch.Tensor | None,
+        by_its_own: bool,
+        momentum: float,
+        *others: Any,
+    ) -> Any:
+        if not by_its_own or running_mean is None or running_var is None:
+            return NotImplemented
+        axes = [*range(2, tensor.dim())] if of_each_sample else [0, *range(2, tensor.dim())]
+        found = torch.var_mean(tensor.to(running_mean.dtype), axes, correction=1)
+        for statistic, now in zip((running_var, running_mean), found, strict=True):
+            if momentum != 0:
+                new = now.mean(0) if of_each_sample else now
+                statistic.copy_(statistic * (1 - momentum) + new * momentum)
+        return norm(tensor, weight, bias, None, None, by_its_own, momentum, *others)
 
 
-@decomposes(aten.instance_norm.default)
-def _instance_norm(
-    tensor: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    running_mean: torch.Tensor | None,
-    running_var: torch.Tensor | None,
-    use_input_stats: bool,
-    momentum: float,
-    *others: Any,
-) -> Any:
-    """The same; of the statistics of each sample, the mean is kept."""
-    if not use_input_stats or running_mean is None or running_var is None:
-        return NotImplemented
-    var, mean = torch.var_mean(tensor.to(running_mean.dtype), list(range(2, tensor.dim())), correction=1)
-    _keep(running_mean, mean.mean(0), momentum)
-    _keep(running_var, var.mean(0), momentum)
-    return aten.instance_norm.default(tensor, weight, bias, None, None, use_input_stats, momentum, *others)
-
-
-def _keep(statistic: torch.Tensor, now: torch.Tensor, momentum: float) -> None:
-    if momentum != 0:
-        statistic.copy_(statistic * (1 - momentum) + now * momentum)
+_writes_statistics(aten.batch_norm.default, of_each_sample=False)
+_writes_statistics(aten.instance_norm.default, of_each_sample=True)

@@ -72,13 +72,7 @@ def _is_torchs(called: ast.expr) -> bool:
 
 def _has_flag(node: ast.Call) -> bool:
     """Something is given by name that may be a traced flag: `is_causal=length > 1`."""
-    return any(not isinstance(given.value, ast.Constant) for given in node.keywords) and not _is_super(node.func)
-
-
-def _is_super(called: ast.expr) -> bool:
-    while isinstance(called, (ast.Attribute, ast.Call)):
-        called = called.value if isinstance(called, ast.Attribute) else called.func
-    return isinstance(called, ast.Name) and called.id == "super"
+    return any(not isinstance(given.value, ast.Constant) for given in node.keywords)
 
 
 _PLAIN_KEYS = (ast.Slice, ast.Constant, ast.UnaryOp)
